@@ -1,0 +1,8 @@
+//! One file a command: its flags, their documentation, and what it does.
+
+pub mod data;
+pub mod output;
+pub mod plugin;
+pub mod predict;
+pub mod run;
+pub mod table;

@@ -1,0 +1,6 @@
+//! `slackline plugin`: make, build, test and look at plugins.
+
+pub mod build;
+pub mod inspect;
+pub mod new;
+pub mod test;

@@ -1,0 +1,18 @@
+//! The embedded engine: every role of a job in this process, driven by threads.
+//!
+//! The machines are in `server` and `client`; here are the threads that feed them. A thread per worker runs its instance;
+//! the worker that ticks applies its own updates at the shards ([`shards`]); clocks and metrics come together on the
+//! [`board`]; one thread writes cuts ([`cuts`]); the caller's thread passes news on to the sink ([`mod@run`]).
+
+pub mod board;
+pub mod cuts;
+pub mod error;
+pub mod resume;
+pub mod run;
+pub mod shards;
+pub mod telemetry;
+pub mod views;
+pub mod worker;
+
+pub use error::RunError;
+pub use run::{RunInput, run};
