@@ -5,11 +5,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 const KEY_FILE: &str = "key";
 const KEY_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"slkaot\x00\x01";
 const HEADER: usize = MAGIC.len() + blake3::OUT_LEN;
+/// Bytes of all entries at most: hundreds of plugins. The one that was used longest ago goes first.
+const CACHE_BYTES: u64 = 512 << 20;
 
 /// Compiled components on disk.
 pub(crate) struct AotCache {
@@ -56,6 +59,8 @@ impl AotCache {
             return None;
         }
         bytes.drain(..HEADER);
+        // For the order in which entries go. A folder that cannot be written only makes it coarser.
+        let _ = File::open(&path).and_then(|f| f.set_modified(SystemTime::now()));
         Some(bytes)
     }
 
@@ -72,7 +77,33 @@ impl AotCache {
             // The first error is the one worth reporting.
             let _ = fs::remove_file(&temporary);
         }
-        written
+        written?;
+        self.evict(id, CACHE_BYTES)
+    }
+
+    /// Removes what was used longest ago until all entries together have `most` bytes, and never `kept`. Another process
+    /// may do the same, or be reading: a file that is gone was removed, and one that is open stays readable.
+    fn evict(&self, kept: &blake3::Hash, most: u64) -> io::Result<()> {
+        let kept = self.path(kept);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&self.dir)?.flatten() {
+            let path = entry.path();
+            if let (Some("aot"), Ok(meta)) = (path.extension().and_then(|e| e.to_str()), entry.metadata()) {
+                entries.push((meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), meta.len(), path));
+            }
+        }
+        let mut bytes: u64 = entries.iter().map(|(_, len, _)| len).sum();
+        entries.sort();
+        for (_, len, path) in entries.into_iter().filter(|(.., path)| *path != kept) {
+            if bytes <= most {
+                break;
+            }
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => bytes -= len,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -156,6 +187,29 @@ mod tests {
             fs::write(cache.path(&id), &changed).unwrap();
             assert_eq!(cache.get(&id), None, "changed at {at}");
         }
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first_and_what_was_just_stored_never() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = AotCache::open(dir.path()).unwrap();
+        let ids: Vec<blake3::Hash> = (0u8..4).map(|i| blake3::hash(&[i])).collect();
+        for (age, id) in [40, 30, 20, 10].into_iter().zip(&ids) {
+            cache.put(id, &[7; 1000]).unwrap();
+            let then = SystemTime::now() - std::time::Duration::from_secs(age);
+            File::options().write(true).open(cache.path(id)).unwrap().set_modified(then).unwrap();
+        }
+        let there = || ids.iter().map(|id| cache.path(id).exists()).collect::<Vec<_>>();
+        // The oldest is used, and so is the newest of all.
+        assert!(cache.get(&ids[0]).is_some());
+        let entry = (HEADER + 1000) as u64;
+        cache.evict(&ids[3], 4 * entry).unwrap();
+        assert_eq!(there(), [true; 4]);
+        cache.evict(&ids[3], 2 * entry).unwrap();
+        assert_eq!(there(), [true, false, false, true]);
+        cache.evict(&ids[3], 0).unwrap();
+        assert_eq!(there(), [false, false, false, true]);
+        assert!(dir.path().join(KEY_FILE).exists());
     }
 
     #[test]
