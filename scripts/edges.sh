@@ -24,6 +24,7 @@ for crate in server client kernels data storage sandbox; do
     [ "$crate" = sandbox ] || forbid "$package" 'wasmtime'
     [ "$crate" = storage ] || forbid "$package" 'rocksdb|librocksdb-sys'
 done
+forbid slackline-control 'slackline|slackline-(server|client|kernels|data|storage|sandbox|wire|testkit|guest)|tokio|tonic|wasmtime|rocksdb|librocksdb-sys'
 forbid slackline-testkit 'wasmtime|rocksdb|librocksdb-sys'
 forbid slackline-guest 'slackline-.*|slackline'
 for manifest in plugins/*/Cargo.toml; do
