@@ -8,7 +8,7 @@ use crate::names::check_name;
 use crate::processes::{Process, Processes};
 use crate::refusal::Refusal;
 use crate::registry::{PluginName, Registry, Revision};
-use crate::requests::Request;
+use crate::requests::{Answer, Request};
 use crate::tenant::{MAX_REQUEST_ID, Tenant, fingerprint};
 use serde::{Deserialize, Serialize};
 use slackline_core::TenantId;
@@ -40,6 +40,11 @@ impl Control {
         let (mut changes, answer) = mine.decide(tenant, request, at)?;
         changes.push(Change::Answered { tenant: tenant.clone(), id: id.to_owned(), asked, answer: answer.clone() });
         Ok(Decision { changes, answer })
+    }
+
+    /// What a request with this id was answered, if there was one.
+    pub fn answered(&self, tenant: &TenantId, id: &str) -> Option<&Answer> {
+        self.tenants.get(tenant.as_str())?.answered.get(id).map(|(_, answer)| answer)
     }
 
     /// The changes that `outcome` of a job's attempt comes to: none when another attempt has begun, or none runs.
@@ -127,7 +132,7 @@ impl Control {
     /// After a restart: jobs that ran when the coordinator ended, on processes that `known` does not know any more.
     pub fn lost(&self, gone: impl Fn(&str) -> bool, why: &str, at: Millis) -> Vec<Change> {
         let placed = self.jobs().filter(|(_, r)| r.state.is_placed() && r.process.as_deref().is_none_or(&gone));
-        placed.filter_map(|(t, r)| self.observe((&t, &r.id), r.attempt, Outcome::Lost(why.to_owned()), at)).collect()
+        placed.filter_map(|(t, r)| self.observe((&t, &r.id), r.attempt, Outcome::Gone(why.to_owned()), at)).collect()
     }
 
     /// The starts that should happen now, in the order of the queue. A job whose cuts lie on a process waits for that
@@ -248,7 +253,7 @@ impl Control {
                 || t.datasets.values().any(|d| d.digest == digest)
                 || t.jobs
                     .values()
-                    .any(|r| r.submission.digest == digest || r.submission.datasets.iter().any(|d| d == digest))
+                    .any(|r| r.submission.digest == digest || r.submission.datasets.iter().any(|d| d.digest == digest))
         })
     }
 

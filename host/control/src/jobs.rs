@@ -97,8 +97,19 @@ pub struct Submission {
     pub workers: u32,
     /// The clock after which it ends, if bounded.
     pub max_clocks: Option<u32>,
-    /// Digests of the uploaded datasets that it reads.
-    pub datasets: Vec<String>,
+    /// The uploaded datasets that it reads, as they were when it was submitted.
+    pub datasets: Vec<UsedDataset>,
+}
+
+/// An uploaded dataset, as a job reads it: another of the same name changes nothing for the job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedDataset {
+    /// Its name.
+    pub name: String,
+    /// `blake3:…` of its bytes.
+    pub digest: String,
+    /// The file's name at the client, whose ending tells the format.
+    pub file_name: String,
 }
 
 /// Something that happened to a job.
@@ -121,8 +132,10 @@ pub enum Outcome {
     Interrupted,
     /// It cannot go on; why.
     Failed(String),
-    /// The process is gone without a word, or its machine is; it can be tried again.
+    /// The process is gone without a word; it can be tried again, a few times.
     Lost(String),
+    /// The host process that ran it is gone, which says nothing against the job.
+    Gone(String),
 }
 
 /// A start that [`Control::place`](crate::Control::place) wants.
@@ -281,11 +294,14 @@ impl Record {
             }
             (Outcome::Failed(why), _) => self.enter(JobState::Failed, "failed", why.clone(), at),
             // What was asked for holds, even though no new cut was written.
-            (Outcome::Lost(why), Some(Action::Pause)) => {
+            (Outcome::Lost(why) | Outcome::Gone(why), Some(Action::Pause)) => {
                 self.enter(JobState::Paused, format!("paused at its newest cut: {why}"), "", at);
             }
-            (Outcome::Lost(why), Some(_)) => {
+            (Outcome::Lost(why) | Outcome::Gone(why), Some(_)) => {
                 self.enter(JobState::Stopped, format!("stopped at its newest cut: {why}"), "", at);
+            }
+            (Outcome::Gone(why), None) => {
+                self.enter(JobState::Queued, format!("lost: {why}"), "goes on from its newest cut", at);
             }
             (Outcome::Lost(why), None) => {
                 self.fruitless = if self.clock > self.clock_before { 1 } else { self.fruitless + 1 };

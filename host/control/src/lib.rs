@@ -26,7 +26,7 @@ mod tenant;
 pub use changes::{Change, Decision};
 pub use control::Control;
 pub use datasets::Dataset;
-pub use jobs::{Action, JobState, Outcome, Record, Start, Submission, Transition};
+pub use jobs::{Action, JobState, Outcome, Record, Start, Submission, Transition, UsedDataset};
 pub use names::{check_name, check_tag, valid_digest};
 pub use processes::Process;
 pub use refusal::{Refusal, RefusalKind};
