@@ -9,17 +9,42 @@ use std::path::{Path, PathBuf};
 pub const FORMAT_VERSION: u32 = 1;
 
 const FORMAT_FILE: &str = "FORMAT";
-const FORMAT_PREFIX: &str = "slackline state ";
+
+/// What a folder is for. One kind is never taken for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// One job's state.
+    Job,
+    /// What a coordinator knows.
+    Cluster,
+}
+
+impl Holds {
+    fn prefix(self) -> &'static str {
+        match self {
+            Holds::Job => "slackline state ",
+            Holds::Cluster => "slackline cluster ",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Holds::Job => "state folder",
+            Holds::Cluster => "cluster folder",
+        }
+    }
+}
 
 /// Where things are in a state folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     pub(crate) root: PathBuf,
+    holds: Holds,
 }
 
 impl Folder {
-    pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+    pub(crate) fn new(root: &Path, holds: Holds) -> Self {
+        Self { root: root.to_owned(), holds }
     }
 
     pub(crate) fn control(&self) -> PathBuf {
@@ -39,7 +64,12 @@ impl Folder {
             return Err(match e.kind() {
                 std::io::ErrorKind::NotFound if !self.root.exists() => Error::new(
                     ErrorKind::Missing,
-                    format!("there is no state folder {}; run the job once to make it", self.root.display()),
+                    match self.holds {
+                        Holds::Job => {
+                            format!("there is no state folder {}; run the job once to make it", self.root.display())
+                        }
+                        Holds::Cluster => format!("there is no cluster folder {}", self.root.display()),
+                    },
                 ),
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory | std::io::ErrorKind::InvalidData => {
                     self.not_a_state()
@@ -47,21 +77,19 @@ impl Folder {
                 _ => Error::file("read", &path, &e),
             });
         }
-        let version = text.strip_prefix(FORMAT_PREFIX).and_then(|v| v.trim_end().parse::<u32>().ok());
-        let root = self.root.display();
+        let version = text.strip_prefix(self.holds.prefix()).and_then(|v| v.trim_end().parse::<u32>().ok());
+        let (what, root) = (self.holds.name(), self.root.display());
         match version {
             Some(FORMAT_VERSION) => Ok(()),
             Some(v) if v > FORMAT_VERSION => Err(Error::new(
                 ErrorKind::NewerVersion,
-                format!(
-                    "state folder {root} has format {v}, this release reads {FORMAT_VERSION}; use a newer slackline"
-                ),
+                format!("{what} {root} has format {v}, this release reads {FORMAT_VERSION}; use a newer slackline"),
             )),
             Some(v) => Err(Error::new(
                 ErrorKind::OlderVersion,
                 format!(
-                    "state folder {root} has format {v}, this release reads {FORMAT_VERSION}; use the release that wrote \
-                     it, or start the job anew in another folder"
+                    "{what} {root} has format {v}, this release reads {FORMAT_VERSION}; use the release that wrote it, or \
+                     start anew in another folder"
                 ),
             )),
             None => Err(self.not_a_state()),
@@ -82,7 +110,7 @@ impl Folder {
         let (new, path) = (self.root.join("FORMAT.new"), self.root.join(FORMAT_FILE));
         File::create(&new)
             .and_then(|mut f| {
-                f.write_all(format!("{FORMAT_PREFIX}{FORMAT_VERSION}\n").as_bytes())?;
+                f.write_all(format!("{}{FORMAT_VERSION}\n", self.holds.prefix()).as_bytes())?;
                 f.sync_all()
             })
             .and_then(|()| fs::rename(&new, &path))
@@ -110,7 +138,8 @@ impl Folder {
                 return Err(Error::new(
                     ErrorKind::Locked,
                     format!(
-                        "state folder {} is in use by {by}; wait for it, stop it, or choose another folder",
+                        "{} {} is in use by {by}; wait for it, stop it, or choose another folder",
+                        self.holds.name(),
                         self.root.display()
                     ),
                 ));
@@ -127,7 +156,11 @@ impl Folder {
     fn not_a_state(&self) -> Error {
         Error::new(
             ErrorKind::NotAState,
-            format!("{} is not a state folder of slackline; choose an empty or a new folder", self.root.display()),
+            format!(
+                "{} is not a {} of slackline; choose an empty or a new folder",
+                self.root.display(),
+                self.holds.name()
+            ),
         )
     }
 }

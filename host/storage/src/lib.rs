@@ -18,14 +18,18 @@
 //! Whatever is read back is untrusted: records carry a version and a checksum, chunks are checked against the lengths
 //! and BLAKE3 sums in the record, and nothing is allocated before its length agrees with what is stored.
 //!
-//! This crate is the only one that knows RocksDB. Entry point: [`State::open`].
+//! A coordinator has a folder of its own kind, of which [`Ledger`] keeps the records and [`BlobFiles`] what was uploaded.
+//!
+//! This crate is the only one that knows RocksDB. Entry points: [`State::open`], [`Ledger::open`].
 
 mod blobs;
 mod control;
 mod cut;
 mod error;
+mod files;
 mod folder;
 mod job;
+mod ledger;
 mod sealed;
 mod stall;
 mod state;
@@ -36,6 +40,8 @@ pub use cut::{
     WorkerRecord,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use files::{BlobFiles, Upload};
 pub use folder::FORMAT_VERSION;
 pub use job::{Difference, Job, differences};
+pub use ledger::Ledger;
 pub use state::{Mode, State};

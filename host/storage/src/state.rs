@@ -3,7 +3,7 @@
 use crate::control::{Change, Control};
 use crate::cut::{self, CutInfo, CutReader, CutRecord, CutSpec, CutWriter, Intact, Skipped};
 use crate::error::{Error, ErrorKind, Result};
-use crate::folder::{Folder, Lock, sync_dir};
+use crate::folder::{Folder, Holds, Lock, sync_dir};
 use crate::job::Job;
 use slackline_core::Clock;
 use std::fs;
@@ -47,7 +47,7 @@ struct Inner {
 impl State {
     /// Opens the folder `dir`. Opening it for writing removes what unfinished cuts left.
     pub fn open(dir: &Path, mode: Mode) -> Result<Self> {
-        let folder = Folder::new(dir);
+        let folder = Folder::new(dir, Holds::Job);
         match mode {
             Mode::Create => folder.create().map(|_| ())?,
             Mode::Existing | Mode::ReadOnly => folder.check()?,
