@@ -1,15 +1,18 @@
 //! A whole run, from a loaded job to its summary.
 
+use crate::engine::asks::{self, Live, Swapped};
 use crate::engine::board::{Board, Ending};
 use crate::engine::cuts::{CutDone, CutKeeper, CutMessage, CutSchedule};
 use crate::engine::error::RunError;
 use crate::engine::resume::Resumed;
 use crate::engine::shards::Shards;
+use crate::engine::swap::Swapper;
 use crate::engine::telemetry::{LogLine, WorkerTelemetry};
+use crate::engine::versions::{History, Version, VersionRecord};
 use crate::engine::views;
 use crate::engine::worker::{Worker, WorkerEnd};
 use crate::events::{CutSummary, Event, HistoryPoint, PluginSummary, Sink, Started, Status, Summary, TableSummary};
-use crate::events::{Traffic, WorkerTime};
+use crate::events::{Traffic, VersionSummary, WorkerTime};
 use crate::job::{Job, StopWatch};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use slackline_client::InPlace;
@@ -43,6 +46,10 @@ pub struct RunInput<'a> {
     pub resumed: Option<Resumed>,
     /// Set when a person wants it to end.
     pub interrupt: &'a AtomicBool,
+    /// The versions of the job so far, the one that runs included; empty for a job that begins.
+    pub versions: History,
+    /// Who may ask it things while it runs.
+    pub live: Option<Live<'a>>,
 }
 
 /// What threads tell the caller's thread.
@@ -53,6 +60,8 @@ pub enum News {
     Log(LogLine),
     /// A cut is complete.
     Cut(CutDone),
+    /// The version was swapped.
+    Swap(Swapped),
     /// A worker is done.
     End(WorkerId, Box<WorkerEnd>),
     /// The cut keeper is done.
@@ -125,12 +134,32 @@ pub fn run(input: RunInput<'_>, sink: &mut dyn Sink) -> Result<Summary, RunError
     let history = input.resumed.as_ref().map(|r| r.history.clone()).unwrap_or_default();
     let ordered = job.consistency.ordered();
     let board = Board::new(job.workers, start, job.max_clocks, ordered, specs, watch, history, bell.clone());
+    let current = first_version(&input, start);
+    let versions =
+        if input.versions.all().is_empty() { History::new(current.record.clone()) } else { input.versions.clone() };
+    if let Some(state) = input.state {
+        versions.keep(state)?;
+    }
+    board.begin_with(versions, current);
     let shards =
         Arc::new(Shards::new(make_shards(&input, start)?, job.limits.host_call_deadline, schedule, cut_parts.clone()));
     let workers = Workers { input: &input, board: &board, shards: &shards, schedule, cuts: cut_parts.clone(), bell };
     sink.event(&Event::Started(started(&input, start)));
     let mut told = Told::default();
+    let swapper = input.live.as_ref().map(|live| Swapper {
+        input: &input,
+        board: &board,
+        shards: &shards,
+        loader: live.loader,
+        columns: live.columns,
+        bell: workers.bell.clone(),
+    });
+    let (running, done) = bounded(0);
     std::thread::scope(|scope| {
+        if let (Some(live), Some(swapper)) = (&input.live, &swapper) {
+            let asks = &live.asks;
+            scope.spawn(move || asks::answer(scope, asks, &done, swapper));
+        }
         if let Some(state) = input.state {
             let keeper = CutKeeper::new(state, &board, &input.tables, job.workers, shards.count());
             let (bell, board, shards) = (workers.bell.clone(), &board, &shards);
@@ -148,12 +177,32 @@ pub fn run(input: RunInput<'_>, sink: &mut dyn Sink) -> Result<Summary, RunError
         }
         drop((workers, cut_parts));
         // With the last worker goes the last part of a cut.
-        told.listen(&input, &news, &board, sink, || shards.release());
+        told.listen(&input, &news, &board, sink, || {
+            shards.release();
+            board.finish();
+        });
+        // Whoever asks from here on is told that the run has ended.
+        drop(running);
     });
+    drop(swapper);
     if let Some(failure) = board.take_failure() {
         return Err(failure);
     }
     Ok(summarise(&input, &board, &shards, told, start))
+}
+
+/// The version that a run begins with.
+fn first_version(input: &RunInput<'_>, start: u32) -> Arc<Version> {
+    let record = input.versions.newest().cloned().unwrap_or_else(|| VersionRecord {
+        number: 1,
+        plugin: input.plugin.manifest().name.clone(),
+        digest: input.digest.clone(),
+        params: serde_json::Value::Object(input.job.params.clone()).to_string(),
+        staleness: input.job.consistency.staleness,
+        from: start,
+        reason: "start".into(),
+    });
+    Arc::new(Version { record, plugin: input.plugin.clone(), consistency: input.job.consistency })
 }
 
 fn make_shards(input: &RunInput<'_>, start: u32) -> Result<Vec<Shard>, RunError> {
@@ -232,7 +281,10 @@ impl Workers<'_> {
             self.shards.count(),
             self.shards.clone(),
         )));
-        let manifest = input.plugin.manifest();
+        let Some(version) = self.board.current() else {
+            return Err(RunError::Internal(format!("worker {id} has no version to run")));
+        };
+        let manifest = version.plugin.manifest();
         let telemetry =
             Arc::new(Mutex::new(WorkerTelemetry::new(id.0, manifest.metrics.clone().into(), self.bell.clone())));
         // Stream 0 is the job's own.
@@ -265,14 +317,18 @@ impl Workers<'_> {
                 partition_rows: Arc::new(partitions.iter().map(|(n, p)| (n.clone(), p.rows())).collect()),
             },
         };
-        let params = serde_json::Value::Object(job.params.clone()).to_string();
+        let (plugin, params) = (&version.plugin, &version.record.params);
         let program = match record {
-            Some((_, record)) => input.plugin.restore(host, &record.digest, &record.saved, &params),
-            None => input.plugin.create(host, &params),
+            Some((_, record)) => plugin.restore(host.clone(), &record.digest, &record.saved, params),
+            None => plugin.create(host.clone(), params),
         };
         let worker = Worker {
             id,
+            prepare: manifest.prepare && record.is_none(),
             program: program.map_err(RunError::of_plugin)?,
+            version,
+            host,
+            seed: job.seed,
             tables,
             telemetry,
             random,
@@ -280,8 +336,6 @@ impl Workers<'_> {
             clock,
             cursor,
             partitions,
-            digest: input.digest.clone(),
-            prepare: manifest.prepare && record.is_none(),
             length: job.clock,
             evaluate_every: job.evaluate_every,
             schedule: self.schedule,
@@ -289,6 +343,8 @@ impl Workers<'_> {
             shards: self.shards.clone(),
             board: self.board,
             cancelled,
+            saved: None,
+            next: None,
         };
         worker.run(|| self.board.ending().1 != Ending::Interrupted)
     }
@@ -333,6 +389,7 @@ impl Told {
                 Ok(News::Clock) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(News::Log(line)) => sink.event(&log_event(line)),
                 Ok(News::Cut(cut)) => self.note_cut(&cut, sink),
+                Ok(News::Swap(swapped)) => sink.event(&swap_event(&swapped)),
                 Ok(News::End(worker, end)) => {
                     self.ends.insert(worker, *end);
                 }
@@ -355,6 +412,27 @@ impl Told {
         self.cuts.seconds += cut.seconds;
         self.cuts.clocks.push(cut.info.clock);
         sink.event(&Event::Cut { clock: cut.info.clock, bytes: cut.info.bytes, seconds: cut.seconds });
+    }
+}
+
+fn swap_event(swapped: &Swapped) -> Event {
+    Event::Swap {
+        clock: swapped.to.from,
+        from: version_summary(&swapped.from),
+        to: version_summary(&swapped.to),
+        reason: swapped.to.reason.clone(),
+    }
+}
+
+fn version_summary(version: &VersionRecord) -> VersionSummary {
+    VersionSummary {
+        version: version.number,
+        plugin: version.plugin.clone(),
+        digest: version.digest.clone(),
+        params: version.params(),
+        staleness: version.staleness,
+        since: version.from,
+        reason: version.reason.clone(),
     }
 }
 
@@ -382,7 +460,10 @@ fn summarise(input: &RunInput<'_>, board: &Board, shards: &Shards, mut told: Tol
         Ending::Stopped(why) => (Status::Stopped, Some(why)),
         Ending::Interrupted => (Status::Interrupted, Some("interrupted".to_owned())),
     };
-    let snapshots = if input.plugin.manifest().views.is_empty() { Vec::new() } else { shards.snapshots() };
+    let last = board.current();
+    let plugin = last.as_ref().map_or(&input.plugin, |v| &v.plugin);
+    let digest = last.as_ref().map_or(&input.digest, |v| &v.record.digest);
+    let snapshots = if plugin.manifest().views.is_empty() { Vec::new() } else { shards.snapshots() };
     let mut notices = Vec::new();
     if job.consistency.model == Model::Async {
         notices
@@ -396,7 +477,7 @@ fn summarise(input: &RunInput<'_>, board: &Board, shards: &Shards, mut told: Tol
         metrics,
         staleness: stats.staleness.clone(),
         tables: input.tables.iter().map(|t| (t.name.clone(), table_summary(t))).collect(),
-        plugin: PluginSummary { name: input.plugin.manifest().name.clone(), digest: input.digest.clone() },
+        plugin: PluginSummary { name: plugin.manifest().name.clone(), digest: digest.clone() },
         job: job.name.clone(),
         workers: told.ends.iter().map(|(w, e)| worker_time(*w, e)).collect(),
         traffic: Traffic {
@@ -412,7 +493,8 @@ fn summarise(input: &RunInput<'_>, board: &Board, shards: &Shards, mut told: Tol
         resumed_from: input.resumed.as_ref().map(|_| start),
         skipped_rows: input.data.skipped().values().map(|s| s.rows).sum(),
         notices,
-        views: fill_views(input, &snapshots),
+        versions: board.versions().all().iter().map(version_summary).collect(),
+        views: fill_views(input, &plugin.manifest().views, &snapshots),
         history,
         config: Vec::new(),
     }
@@ -438,9 +520,9 @@ fn worker_time(worker: WorkerId, end: &WorkerEnd) -> WorkerTime {
 
 fn fill_views(
     input: &RunInput<'_>,
+    views: &[slackline_core::manifest::View],
     snapshots: &[Vec<slackline_server::TableSnapshot>],
 ) -> Vec<crate::events::ViewResult> {
-    let views = &input.plugin.manifest().views;
     let known = views.iter().filter_map(|v| {
         let at = input.tables.iter().position(|t| t.name == v.table)?;
         let rows: Vec<_> = snapshots.iter().filter_map(|s| s.get(at)).collect();
