@@ -77,7 +77,13 @@ fn merged(mut running: Map<String, Value>, changes: &Map<String, Value>, old: &M
         let default = property(old, name).and_then(|p| p.get("default").cloned());
         property(new, name).is_some() || default.as_ref() != Some(value)
     });
-    running.extend(changes.clone());
+    for (name, value) in changes {
+        match value {
+            // Nothing is the new plugin's own default.
+            Value::Null => drop(running.remove(name)),
+            value => drop(running.insert(name.clone(), value.clone())),
+        }
+    }
     Value::Object(running)
 }
 
@@ -96,7 +102,8 @@ mod tests {
         let new = manifest(json!({"properties": {"c": {}, "d": {"default": 4}}}));
         let object = |v: Value| v.as_object().cloned().unwrap();
         let running = object(json!({"a": 1, "b": 3, "c": 5}));
-        let got = merged(running, &object(json!({"c": 6})), &old, &new);
+        let got = merged(running.clone(), &object(json!({"c": 6})), &old, &new);
         assert_eq!(got, json!({"b": 3, "c": 6}), "b was set, so that its going is for the schema to refuse");
+        assert_eq!(merged(running, &object(json!({"b": null})), &old, &new), json!({"c": 5}));
     }
 }

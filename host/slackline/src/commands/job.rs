@@ -66,7 +66,7 @@ pub struct SwapArgs {
     /// Which job
     #[command(flatten)]
     pub target: Target,
-    /// A parameter that changes; may be repeated
+    /// A parameter that changes, or with nothing after the `=` goes back to its default; may be repeated
     #[arg(long = "param", value_name = "KEY=VALUE")]
     pub params: Vec<String>,
     /// Clocks that a reader may run ahead of what it sees
@@ -166,16 +166,14 @@ fn swapped(a: &Value) -> String {
 }
 
 fn version(v: &Value) -> String {
-    let params: Vec<String> =
-        v["params"].as_object().into_iter().flatten().map(|(key, value)| format!("{key} = {value}")).collect();
-    format!(
-        "version {}: {} {}, staleness {}, {}",
-        v["version"],
-        text(v, "plugin"),
-        short(&text(v, "digest")),
-        v["staleness"],
-        params.join(", ")
-    )
+    let params: Vec<String> = given(v).map(|(key, value)| format!(", {key} = {value}")).collect();
+    let (plugin, digest) = (text(v, "plugin"), text(v, "digest"));
+    format!("version {}: {plugin} {}, staleness {}{}", v["version"], short(&digest), v["staleness"], params.concat())
+}
+
+/// The parameters that say something.
+fn given(v: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    v["params"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_null())
 }
 
 fn text(v: &Value, key: &str) -> String {

@@ -52,10 +52,11 @@ pub fn plugin_named(typed: &str, base: &Path) -> Result<PluginRef, String> {
     job_file::parse_plugin(typed, base)
 }
 
-/// The key and value of a flag such as `--param key=value`.
+/// The key and value of a flag such as `--param key=value`; nothing after the `=` is null.
 pub fn param(flag: &str, typed: &str) -> Result<(String, serde_json::Value), ConfigError> {
     let place = format!("{flag} {typed}");
     match typed.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+        Some((key, "")) if !key.is_empty() => Ok((key.to_owned(), serde_json::Value::Null)),
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), Node::from_flag(&place, value).to_json(key)?)),
         _ => {
             Err(ConfigError::new(Place::Flag(place), "expected key=value").hint(format!("for example {flag} l2=0.01")))
