@@ -16,14 +16,18 @@ pub fn misfits(
     params: &str,
 ) -> Result<Vec<String>, Failure> {
     let facts = input.data.facts(input.job.workers);
-    let plan = candidate.plan(params, &facts).map_err(|e| match e.kind {
-        PluginErrorKind::Failed => Failure::new(Exit::Usage, e.message).hint("the version that runs goes on"),
-        _ => Failure::new(Exit::Refused, e.message).hint("the version that runs goes on"),
-    })?;
     let (old, new) = (running.manifest(), candidate.manifest());
-    let mut found = of_tables(&input.tables, &plan.tables);
-    found.extend(of_columns(columns, &new.columns, &facts));
+    let mut found = of_columns(columns, &new.columns, &facts);
     found.extend(of_manifests(old, new, &input.job.data.partition.to_string()));
+    match candidate.plan(params, &facts) {
+        Ok(plan) => found.extend(of_tables(&input.tables, &plan.tables)),
+        // Of data that are not what it wants it can plan nothing.
+        Err(_) if !found.is_empty() => {}
+        Err(e) => {
+            let exit = if e.kind == PluginErrorKind::Failed { Exit::Usage } else { Exit::Refused };
+            return Err(Failure::new(exit, e.message).hint("the version that runs goes on"));
+        }
+    }
     if let Some(rule) = &input.job.stop
         && !new.metrics.iter().any(|m| m.name == rule.metric)
     {
