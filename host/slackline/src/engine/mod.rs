@@ -18,6 +18,7 @@ pub mod run;
 #[cfg(test)]
 mod schedules;
 pub mod shards;
+mod summary;
 pub mod swap;
 pub mod telemetry;
 pub mod turns;

@@ -6,18 +6,17 @@ use crate::engine::cuts::{CutDone, CutKeeper, CutMessage, CutSchedule};
 use crate::engine::error::RunError;
 use crate::engine::resume::Resumed;
 use crate::engine::shards::Shards;
+use crate::engine::summary::{summarise, swap_event};
 use crate::engine::swap::Swapper;
 use crate::engine::telemetry::{LogLine, WorkerTelemetry};
 use crate::engine::versions::{History, Version, VersionRecord};
-use crate::engine::views;
 use crate::engine::worker::{Worker, WorkerEnd};
-use crate::events::{CutSummary, Event, HistoryPoint, PluginSummary, Sink, Started, Status, Summary, TableSummary};
-use crate::events::{Traffic, VersionSummary, WorkerTime};
+use crate::events::{CutSummary, Event, HistoryPoint, PluginSummary, Sink, Started, Summary};
 use crate::job::{Job, StopWatch};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use slackline_client::InPlace;
 use slackline_core::ports::{Kernels, Level, Plugin, RunInfo, WorkerHost};
-use slackline_core::{Layout, LocalState, Model, PluginErrorKind, RandomStream, ShardId, TableSpec, WorkerId};
+use slackline_core::{LocalState, PluginErrorKind, RandomStream, ShardId, TableSpec, WorkerId};
 use slackline_data::{Data, Partition};
 use slackline_server::{Shard, ShardConfig};
 use slackline_storage::State;
@@ -358,9 +357,9 @@ pub fn partitions(data: &Data, worker: WorkerId, workers: u32) -> Result<BTreeMa
 
 /// What the listener has heard.
 #[derive(Default)]
-struct Told {
-    ends: BTreeMap<WorkerId, WorkerEnd>,
-    cuts: CutSummary,
+pub(super) struct Told {
+    pub(super) ends: BTreeMap<WorkerId, WorkerEnd>,
+    pub(super) cuts: CutSummary,
 }
 
 impl Told {
@@ -415,27 +414,6 @@ impl Told {
     }
 }
 
-fn swap_event(swapped: &Swapped) -> Event {
-    Event::Swap {
-        clock: swapped.to.from,
-        from: version_summary(&swapped.from),
-        to: version_summary(&swapped.to),
-        reason: swapped.to.reason.clone(),
-    }
-}
-
-fn version_summary(version: &VersionRecord) -> VersionSummary {
-    VersionSummary {
-        version: version.number,
-        plugin: version.plugin.clone(),
-        digest: version.digest.clone(),
-        params: version.params(),
-        staleness: version.staleness,
-        since: version.from,
-        reason: version.reason.clone(),
-    }
-}
-
 fn log_event(line: LogLine) -> Event {
     let level = match line.level {
         Level::Debug => "debug",
@@ -444,94 +422,4 @@ fn log_event(line: LogLine) -> Event {
         Level::Error => "error",
     };
     Event::Log { worker: line.worker, level, line: line.line }
-}
-
-fn summarise(input: &RunInput<'_>, board: &Board, shards: &Shards, mut told: Told, start: u32) -> Summary {
-    let job = input.job;
-    let (clocks, ending) = board.ending();
-    let history = board.history_below(clocks);
-    let mut metrics = history.last().map(|p| p.metrics.clone()).unwrap_or_default();
-    let evaluations: Vec<_> = told.ends.values_mut().filter_map(|e| e.evaluation.take()).collect();
-    metrics.extend(board.combine(&evaluations));
-    let mut stats = slackline_client::ReadStats::default();
-    told.ends.values().for_each(|e| stats.add(&e.stats));
-    let (status, reason) = match ending {
-        Ending::Finished => (Status::Done, None),
-        Ending::Stopped(why) => (Status::Stopped, Some(why)),
-        Ending::Interrupted => (Status::Interrupted, Some("interrupted".to_owned())),
-    };
-    let last = board.current();
-    let plugin = last.as_ref().map_or(&input.plugin, |v| &v.plugin);
-    let digest = last.as_ref().map_or(&input.digest, |v| &v.record.digest);
-    let snapshots = if plugin.manifest().views.is_empty() { Vec::new() } else { shards.snapshots() };
-    let mut notices = Vec::new();
-    if job.consistency.model == Model::Async {
-        notices
-            .push("async gives no bound on staleness: results may differ widely from run to run (unsafe)".to_owned());
-    }
-    Summary {
-        status,
-        reason,
-        clocks,
-        seconds: board.seconds(),
-        metrics,
-        staleness: stats.staleness.clone(),
-        tables: input.tables.iter().map(|t| (t.name.clone(), table_summary(t))).collect(),
-        plugin: PluginSummary { name: plugin.manifest().name.clone(), digest: digest.clone() },
-        job: job.name.clone(),
-        workers: told.ends.iter().map(|(w, e)| worker_time(*w, e)).collect(),
-        traffic: Traffic {
-            rows_read: stats.rows_read,
-            rows_updated: stats.rows_incremented,
-            rows_pulled: stats.rows_read,
-            bytes_pulled: stats.bytes_read,
-            rows_pushed: stats.rows_sealed,
-            bytes_pushed: stats.bytes_sealed,
-        },
-        cuts: told.cuts,
-        peak_memory_bytes: crate::memory::peak_bytes(),
-        resumed_from: input.resumed.as_ref().map(|_| start),
-        skipped_rows: input.data.skipped().values().map(|s| s.rows).sum(),
-        notices,
-        versions: board.versions().all().iter().map(version_summary).collect(),
-        views: fill_views(input, &plugin.manifest().views, &snapshots),
-        history,
-        config: Vec::new(),
-    }
-}
-
-fn table_summary(table: &TableSpec) -> TableSummary {
-    TableSummary {
-        dtype: table.dtype.to_string(),
-        layout: if table.layout == Layout::Dense { "dense" } else { "sparse" }.to_owned(),
-        rows: table.rows,
-        width: table.width,
-        bytes: table.bytes().unwrap_or(u64::MAX),
-    }
-}
-
-fn worker_time(worker: WorkerId, end: &WorkerEnd) -> WorkerTime {
-    let seconds = |ns: u64| ns as f64 * 1e-9;
-    let (gate, host, apply) = (seconds(end.stats.gate_ns), seconds(end.stats.table_ns), seconds(end.stats.apply_ns));
-    // The gate is mostly passed inside the instance's own reads.
-    let compute = (end.inside.as_secs_f64() - gate - host).max(0.0);
-    WorkerTime { worker: worker.0, compute, gate, host, apply }
-}
-
-fn fill_views(
-    input: &RunInput<'_>,
-    views: &[slackline_core::manifest::View],
-    snapshots: &[Vec<slackline_server::TableSnapshot>],
-) -> Vec<crate::events::ViewResult> {
-    let known = views.iter().filter_map(|v| {
-        let at = input.tables.iter().position(|t| t.name == v.table)?;
-        let rows: Vec<_> = snapshots.iter().filter_map(|s| s.get(at)).collect();
-        let labels = input.data.labels(&v.labels);
-        let label = |row: u64| {
-            let name = labels.as_ref().and_then(|l| l.get(row as usize)).map(|s| s.to_string());
-            name.unwrap_or_else(|| row.to_string())
-        };
-        Some(views::fill(v, &input.tables[at], &rows, label))
-    });
-    known.collect()
 }
