@@ -131,6 +131,19 @@ impl InPlace {
         Ok(())
     }
 
+    /// Reads under another bound from here on; the gate of the clock is asked again.
+    pub fn set_consistency(&mut self, consistency: Consistency) {
+        if consistency != self.consistency {
+            self.consistency = consistency;
+            self.gates.iter_mut().for_each(|g| g.open_for = None);
+        }
+    }
+
+    /// Forgets the updates of the clock that are not sealed, as if they had never been made.
+    pub fn discard_open(&mut self) {
+        self.log.discard_open();
+    }
+
     /// Whether reads at the worker's clock saw every update stamped below `clock` and none of the others' later ones.
     pub fn saw_all_of(&self, clock: Clock) -> bool {
         self.consistency.ordered() && self.log.clock() == clock

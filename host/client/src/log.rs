@@ -175,6 +175,15 @@ impl WorkerLog {
         parts
     }
 
+    /// Forgets what is open.
+    pub fn discard_open(&mut self) {
+        for (s, log) in self.shards.iter_mut().enumerate() {
+            for (t, open) in log.open.iter_mut().enumerate().filter(|(_, open)| !open.is_empty()) {
+                *open = fresh(t, &self.tables, &self.maps, ShardId(s as u32));
+            }
+        }
+    }
+
     /// A shard has applied everything before `to`: those logs are empty again.
     pub fn applied(&mut self, shard: ShardId, to: PartKey) {
         let log = &mut self.shards[shard.index()];

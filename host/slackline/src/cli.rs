@@ -1,6 +1,6 @@
 //! The command line: which commands there are. Each one's flags are defined beside what it does, in [`crate::commands`].
 
-use crate::commands::{data, plugin, predict, run, table};
+use crate::commands::{data, job, plugin, predict, run, table};
 use clap::{Args, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
@@ -26,6 +26,8 @@ pub enum Command {
     /// Train the job of a job file, here and now
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::RunArgs>),
+    /// Ask a job that runs how it stands, or change it
+    Job(JobArgs),
     /// Apply a trained model to new rows
     #[command(after_help = predict::EXAMPLES)]
     Predict(Box<predict::PredictArgs>),
@@ -35,6 +37,34 @@ pub enum Command {
     Plugin(PluginArgs),
     /// Look at data, or make some
     Data(DataArgs),
+}
+
+/// What to do with a job that runs.
+#[derive(Args, Debug)]
+pub struct JobArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: JobCommand,
+}
+
+/// Commands about a job that runs.
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// Show clocks, version and metrics
+    #[command(after_help = job::SHOW_EXAMPLES)]
+    Show(job::Target),
+    /// Go on with another plugin, other parameters or another staleness
+    #[command(after_help = job::SWAP_EXAMPLES)]
+    Swap(job::SwapArgs),
+    /// Go back to the version before
+    #[command(after_help = job::ROLLBACK_EXAMPLES)]
+    Rollback(job::RollbackArgs),
+    /// End after the clock that runs, with a cut
+    #[command(after_help = job::STOP_EXAMPLES)]
+    Stop(job::Target),
+    /// Show every version: what, from which clock, and why
+    #[command(after_help = job::HISTORY_EXAMPLES)]
+    History(job::Target),
 }
 
 /// What to do with tables.

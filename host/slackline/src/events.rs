@@ -42,6 +42,17 @@ pub enum Event {
         /// What it took from the tick to the disk.
         seconds: f64,
     },
+    /// Every worker begins a clock on another version than the one before.
+    Swap {
+        /// The first clock of the new version.
+        clock: u32,
+        /// What ran.
+        from: VersionSummary,
+        /// What runs.
+        to: VersionSummary,
+        /// Why.
+        reason: String,
+    },
     /// The datasets other than `train` were evaluated apart from a clock's end: once more on the final model.
     Evaluated {
         /// Clocks ended before.
@@ -86,6 +97,25 @@ pub struct PluginSummary {
     pub name: String,
     /// `blake3:` and the digest of its bytes.
     pub digest: String,
+}
+
+/// One version of a job.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct VersionSummary {
+    /// Its number, from 1.
+    pub version: u32,
+    /// The plugin's name.
+    pub plugin: String,
+    /// `blake3:` and the digest of its bytes.
+    pub digest: String,
+    /// Its parameters.
+    pub params: serde_json::Map<String, serde_json::Value>,
+    /// Its staleness bound.
+    pub staleness: u32,
+    /// Its first clock.
+    pub since: u32,
+    /// Why it came.
+    pub reason: String,
 }
 
 /// How a run ended.
@@ -140,6 +170,8 @@ pub struct Summary {
     pub notices: Vec<String>,
     /// What of the model is worth showing.
     pub views: Vec<ViewResult>,
+    /// Every version that ran, oldest first.
+    pub versions: Vec<VersionSummary>,
     /// Metrics over the run, oldest first. Not in the JSON line: the clock lines said it already.
     #[serde(skip)]
     pub history: Vec<HistoryPoint>,

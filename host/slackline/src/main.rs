@@ -1,8 +1,8 @@
 //! The `slackline` binary: reads the command line, calls one command, prints what went wrong once.
 
 use clap::Parser;
-use slackline::cli::{Cli, Command, DataCommand, PluginCommand, TableCommand};
-use slackline::commands::{data, plugin, predict, run, table};
+use slackline::cli::{Cli, Command, DataCommand, JobCommand, PluginCommand, TableCommand};
+use slackline::commands::{data, job, plugin, predict, run, table};
 use slackline::failure::{Exit, Failure};
 use slackline::train::train;
 use std::process::ExitCode;
@@ -22,6 +22,13 @@ fn main() -> ExitCode {
 fn dispatch(command: &Command) -> Result<Exit, Failure> {
     match command {
         Command::Run(args) => run::run(args, train),
+        Command::Job(args) => match &args.command {
+            JobCommand::Show(args) => job::show(args),
+            JobCommand::Swap(args) => job::swap(args),
+            JobCommand::Rollback(args) => job::rollback(args),
+            JobCommand::Stop(args) => job::stop(args),
+            JobCommand::History(args) => job::history(args),
+        },
         Command::Predict(args) => predict::predict(args),
         Command::Table(args) => match &args.command {
             TableCommand::Export(args) => table::export(args),

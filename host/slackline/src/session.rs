@@ -38,7 +38,7 @@ pub fn load_bytes(bytes: Vec<u8>, origin: &str, limits: &Limits, hint: String) -
 }
 
 /// What the watchdog adds to its last words.
-fn resume_hint(job: &Job) -> String {
+pub fn resume_hint(job: &Job) -> String {
     format!("cuts of job {:?} that were complete stay good: --resume goes on from the newest", job.name)
 }
 
@@ -74,7 +74,7 @@ fn cache_dir() -> Option<PathBuf> {
 }
 
 /// The bytes of a plugin and where they came from.
-fn find(plugin: &PluginRef, state: Option<&State>) -> Result<(Vec<u8>, String), Failure> {
+pub fn find(plugin: &PluginRef, state: Option<&State>) -> Result<(Vec<u8>, String), Failure> {
     let refused = |message: String| Failure::new(Exit::Refused, message);
     match plugin {
         PluginRef::Path(path) => {

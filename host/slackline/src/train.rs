@@ -1,12 +1,18 @@
 //! A job from its file to its end: what `slackline run` does between reading flags and printing the last line.
 
+use crate::candidates::Candidates;
 use crate::commands::run::Request;
 use crate::config;
+use crate::engine::asks::Live;
+use crate::engine::versions::{History, VersionRecord};
 use crate::engine::{self, RunInput, resume};
 use crate::events::{Event, Sink, Summary};
 use crate::failure::{Exit, Failure};
-use crate::session;
-use crate::sinks::words::plural;
+use crate::job::Job;
+use crate::live::SOCKET;
+use crate::live::server::Server;
+use crate::session::{self, Loaded};
+use crate::sinks::words::{plural, short};
 use serde_json::json;
 use slackline_core::ports::Plugin;
 use slackline_storage::{Mode, State};
@@ -48,20 +54,94 @@ pub fn train(request: Request) -> Result<Summary, Failure> {
         .map_err(|e| Failure::new(Exit::State, format!("dictionaries cannot be kept: {e}")))?;
     state.put_document(documents::DICTIONARIES, &dictionaries)?;
     let resumed = if resume { go_on(&state, &tables, job.workers, job.max_clocks, sink)? } else { None };
+    let versions = go_on_with(&state, &job, &loaded, resumed.as_ref(), resume, sink)?;
+    let mut running = loaded.component.clone();
+    let mut digest = loaded.digest.clone();
+    // A job that was swapped goes on with what it was swapped to, whatever its file says of the beginning.
+    if let Some(version) = versions.newest().filter(|v| v.number > 1) {
+        job.params = version.params();
+        job.consistency.staleness = version.staleness;
+        if version.digest != digest {
+            let bytes = state.blob(&version.digest)?;
+            let hint = session::resume_hint(&job);
+            running = session::load_bytes(bytes, &version.digest, &job.limits, hint)?.component;
+            digest.clone_from(&version.digest);
+        }
+    }
+    let (server, asks) = match Server::open(&dir) {
+        Ok((server, asks)) => (Some(server), Some(asks)),
+        Err(e) => {
+            let message = format!("the run cannot be asked things or swapped: {}/{SOCKET}: {e}", dir.display());
+            sink.event(&Event::Notice { message });
+            (None, None)
+        }
+    };
+    let candidates = Candidates { job: &job, state: &state };
     let input = RunInput {
         job: &job,
-        plugin: loaded.component.clone(),
-        digest: loaded.digest.clone(),
+        plugin: running,
+        digest,
         data: &data,
         tables,
         kernels: session::kernels()?,
         state: Some(&state),
         resumed,
         interrupt: &cancel,
+        versions,
+        live: asks.map(|asks| Live { asks, loader: &candidates, columns: &manifest.columns }),
     };
-    let mut summary = engine::run(input, sink)?;
+    let ran = engine::run(input, sink);
+    // Answers that are on their way arrive before the process ends.
+    drop(server);
+    let mut summary = ran?;
+    if let Some(version) = summary.versions.last() {
+        job.params.clone_from(&version.params);
+        job.consistency.staleness = version.staleness;
+    }
     summary.config = config::echo(&job);
     Ok(summary)
+}
+
+/// The versions of the job so far: none for one that begins. What was swapped in after the cut is told and forgotten.
+fn go_on_with(
+    state: &State,
+    job: &Job,
+    loaded: &Loaded,
+    resumed: Option<&resume::Resumed>,
+    resume: bool,
+    sink: &mut dyn Sink,
+) -> Result<History, Failure> {
+    let kept = if resume { History::kept(state)? } else { None };
+    let began = VersionRecord {
+        number: 1,
+        plugin: loaded.component.manifest().name.clone(),
+        digest: loaded.digest.clone(),
+        params: serde_json::Value::Object(job.params.clone()).to_string(),
+        staleness: job.consistency.staleness,
+        from: 0,
+        reason: "start".into(),
+    };
+    let (history, lost, clock) = match resumed {
+        Some(r) => {
+            let noted = r.versions.clone().unwrap_or_else(|| History::new(began));
+            let (history, lost) = History::resumed(noted, kept, r.clock);
+            (history, lost, r.clock)
+        }
+        None => {
+            let swapped = kept.map(|k| k.all().iter().filter(|v| v.number > 1).cloned().collect());
+            (History::default(), swapped.unwrap_or_default(), 0)
+        }
+    };
+    for v in lost {
+        let (number, plugin, digest) = (v.number, &v.plugin, short(&v.digest));
+        let message = format!(
+            "version {number} ({plugin} {digest}, from clock {}) was swapped in after clock {clock}, from which the run goes \
+             on, and is lost: swap again to have it; its reason was: {}",
+            v.from, v.reason
+        );
+        sink.event(&Event::Notice { message });
+    }
+    Ok(history)
 }
 
 fn go_on(

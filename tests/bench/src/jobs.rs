@@ -150,6 +150,8 @@ impl Ready {
             state,
             resumed: None,
             interrupt: &AtomicBool::new(false),
+            versions: Default::default(),
+            live: None,
         };
         let begun = Instant::now();
         let summary = engine::run(input, &mut Silence)?;

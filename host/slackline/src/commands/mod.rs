@@ -1,6 +1,7 @@
 //! One file a command: its flags, their documentation, and what it does.
 
 pub mod data;
+pub mod job;
 pub mod output;
 pub mod plugin;
 pub mod predict;

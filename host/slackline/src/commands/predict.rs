@@ -3,11 +3,12 @@
 use crate::commands::run::JobArgs;
 use crate::commands::table::open_cut;
 use crate::engine::RunError;
-use crate::engine::cuts::CutSchedule;
+use crate::engine::cuts::{self, CutSchedule};
 use crate::engine::resume;
 use crate::engine::run::News;
 use crate::engine::shards::Shards;
 use crate::engine::telemetry::WorkerTelemetry;
+use crate::engine::versions::{History, VersionRecord};
 use crate::export::{Cells, Export};
 use crate::failure::{Exit, Failure};
 use crate::job::Job;
@@ -67,7 +68,8 @@ pub fn predict(args: &PredictArgs) -> Result<Exit, Failure> {
     let typed = JobArgs { file: args.file.clone(), set: args.set.clone(), ..JobArgs::default() };
     let mut job = typed.job()?;
     let state = State::open(&args.state, Mode::ReadOnly)?;
-    let Trained { loaded, workers, params } = trained(&state, &job)?;
+    let cut = open_cut(&state, None)?;
+    let Trained { loaded, workers, params } = trained(&state, &job, &cut)?;
     // The model was made with these; a job file that was edited since does not change it.
     job.params = params;
     let manifest = loaded.component.manifest().clone();
@@ -75,7 +77,6 @@ pub fn predict(args: &PredictArgs) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Usage, format!("plugin {} does not predict", manifest.name)));
     }
     session::settle(&mut job, &loaded, &manifest)?;
-    let cut = open_cut(&state, None)?;
     if cut.workers() != workers {
         return Err(Failure::new(Exit::State, format!("{} holds a cut of other workers", args.state.display())));
     }
@@ -105,7 +106,7 @@ struct Trained {
 }
 
 /// The very plugin that trained the model, on how many workers and with which parameters.
-fn trained(state: &State, job: &Job) -> Result<Trained, Failure> {
+fn trained(state: &State, job: &Job, cut: &CutReader) -> Result<Trained, Failure> {
     let dir = state.dir().display();
     let trained = state.job()?.ok_or_else(|| Failure::new(Exit::State, format!("{dir} holds no job")))?.document;
     let name = trained.pointer("/job/name").and_then(Value::as_str).unwrap_or_default();
@@ -117,8 +118,13 @@ fn trained(state: &State, job: &Job) -> Result<Trained, Failure> {
     let (Some(workers), Some(digest)) = (workers, digest) else {
         return Err(Failure::new(Exit::State, format!("the job's document in {dir} is damaged")));
     };
+    // The job's document says how it began; a cut, which version it was made by.
+    let versions = cuts::versions(cut.note());
+    let version = versions.as_ref().and_then(History::newest);
+    let digest = version.map_or(digest, |v| &v.digest);
+    let began_with = || trained.get("params").and_then(Value::as_object).cloned().unwrap_or_default();
+    let params = version.map_or_else(began_with, VersionRecord::params);
     let loaded = session::load_bytes(state.blob(digest)?, digest, &job.limits, String::new())?;
-    let params = trained.get("params").and_then(Value::as_object).cloned().unwrap_or_default();
     Ok(Trained { loaded, workers, params })
 }
 

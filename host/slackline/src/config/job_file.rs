@@ -110,7 +110,8 @@ fn plugin(job: &Section<'_>, base: &Path) -> Result<PluginRef, ConfigError> {
     parse_plugin(&typed, base).map_err(|why| job.bad("plugin", why))
 }
 
-fn parse_plugin(typed: &str, base: &Path) -> Result<PluginRef, String> {
+/// A plugin by its name.
+pub fn parse_plugin(typed: &str, base: &Path) -> Result<PluginRef, String> {
     if let Some(hex) = typed.strip_prefix("blake3:") {
         let sound = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
         return match sound {

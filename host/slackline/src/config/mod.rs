@@ -14,7 +14,7 @@ mod tree;
 pub use echo::echo;
 pub use error::{ConfigError, Place};
 
-use crate::job::Job;
+use crate::job::{Job, PluginRef};
 use std::path::{Path, PathBuf};
 use tree::{Kind, Node};
 
@@ -44,6 +44,23 @@ impl Overrides {
         let path = if key.contains('.') { key.to_owned() } else { format!("params.{key}") };
         self.entries.push((flag, path, value.trim().to_owned()));
         Ok(())
+    }
+}
+
+/// A plugin by how a job file names it; relative paths start at `base`. The error goes after the name of what it is.
+pub fn plugin_named(typed: &str, base: &Path) -> Result<PluginRef, String> {
+    job_file::parse_plugin(typed, base)
+}
+
+/// The key and value of a flag such as `--param key=value`; nothing after the `=` is null.
+pub fn param(flag: &str, typed: &str) -> Result<(String, serde_json::Value), ConfigError> {
+    let place = format!("{flag} {typed}");
+    match typed.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+        Some((key, "")) if !key.is_empty() => Ok((key.to_owned(), serde_json::Value::Null)),
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), Node::from_flag(&place, value).to_json(key)?)),
+        _ => {
+            Err(ConfigError::new(Place::Flag(place), "expected key=value").hint(format!("for example {flag} l2=0.01")))
+        }
     }
 }
 

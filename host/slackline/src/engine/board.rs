@@ -6,7 +6,10 @@
 
 use crate::engine::error::RunError;
 use crate::engine::run::News;
+use crate::engine::swap::Desk;
 use crate::engine::telemetry::{Sums, combine};
+use crate::engine::turns::{Turn, Turns};
+use crate::engine::versions::Version;
 use crate::events::{HistoryPoint, Metrics};
 use crate::job::StopWatch;
 use crossbeam_channel::Sender;
@@ -31,30 +34,34 @@ pub enum Ending {
 
 /// The board of one run.
 pub struct Board {
-    state: Mutex<State>,
-    moved: Condvar,
+    pub(super) state: Mutex<State>,
+    pub(super) moved: Condvar,
     /// Copied to every worker's `run.cancelled`.
     cancelled: Arc<AtomicBool>,
     wait_for_decision: bool,
-    specs: Arc<[MetricSpec]>,
     begun: Instant,
     /// Rung when there is news; a full bell rings anyway.
     bell: Sender<News>,
 }
 
-struct State {
-    /// The clock that each worker has begun.
-    begun: Vec<Clock>,
+pub(super) struct State {
+    /// Who may begin what.
+    pub(super) turns: Turns<Arc<Version>>,
+    /// What swaps need besides.
+    pub(super) desk: Desk,
+    /// The metrics that are known, from the clock on that stands beside them.
+    pub(super) specs: Vec<(Clock, Arc<[MetricSpec]>)>,
+    /// All workers are done.
+    pub(super) over: bool,
     /// Metrics of clocks that some workers have ended, by worker.
     open: BTreeMap<Clock, Vec<Option<Posted>>>,
     /// Clocks below this are decided.
     decided: Clock,
-    stop_at: Clock,
     ending: Ending,
     watch: Option<StopWatch>,
     history: Vec<HistoryPoint>,
     news: Vec<HistoryPoint>,
-    failure: Option<RunError>,
+    pub(super) failure: Option<RunError>,
 }
 
 /// What a worker says of a clock that it ended.
@@ -80,10 +87,12 @@ impl Board {
         bell: Sender<News>,
     ) -> Self {
         let mut state = State {
-            begun: vec![start; workers as usize],
+            turns: Turns::new(workers, start, max.unwrap_or(Clock::MAX).max(start)),
+            desk: Desk::new(workers),
+            specs: vec![(0, specs)],
+            over: false,
             open: BTreeMap::new(),
             decided: start,
-            stop_at: max.unwrap_or(Clock::MAX).max(start),
             ending: Ending::Finished,
             watch,
             history: Vec::new(),
@@ -100,34 +109,44 @@ impl Board {
             moved: Condvar::new(),
             cancelled: Arc::new(AtomicBool::new(false)),
             wait_for_decision,
-            specs,
             begun: Instant::now(),
             bell,
         }
     }
 
-    /// Whether `worker` may begin `clock`; waits for the decision on the clock before where the model asks for it.
-    pub fn begin(&self, worker: WorkerId, clock: Clock) -> bool {
+    /// What `worker` does next, which has ended all clocks before `clock`. Waits for the decision on the clock before where
+    /// the model asks for it, and at a swap's clock for its verdict.
+    pub fn turn(&self, worker: WorkerId, clock: Clock) -> Turn<Arc<Version>> {
         let mut state = self.state.lock();
-        while self.wait_for_decision && state.decided < clock && state.failure.is_none() {
+        loop {
+            if state.failure.is_some() {
+                return Turn::Stop;
+            }
+            if !self.wait_for_decision || state.decided >= clock {
+                match state.turns.ask(worker, clock) {
+                    Turn::Wait => {}
+                    turn => {
+                        // Whoever has heard a verdict may have been the last to.
+                        if matches!(turn, Turn::Adopt | Turn::Keep) {
+                            self.moved.notify_all();
+                        }
+                        return turn;
+                    }
+                }
+            }
             self.moved.wait(&mut state);
         }
-        if state.failure.is_some() || clock >= state.stop_at {
-            return false;
-        }
-        state.begun[worker.index()] = clock;
-        true
     }
 
     /// `worker` has ended `clock`. When all have, its metrics are complete and the stop rule is asked.
     pub fn ended(&self, worker: WorkerId, clock: Clock, posted: Posted) {
         let mut state = self.state.lock();
-        let workers = state.begun.len();
+        let workers = state.turns.begun().len();
         state.open.entry(clock).or_insert_with(|| vec![None; workers])[worker.index()] = Some(posted);
         while let Some(posts) = state.open.first_entry().filter(|e| e.get().iter().all(Option::is_some)) {
             let (clock, posts) = posts.remove_entry();
-            let point = self.point(clock, posts.into_iter().flatten().collect());
-            if let Some(spec) = self.unsound(&point.metrics) {
+            let point = state.point(clock, self.seconds(), posts.into_iter().flatten().collect());
+            if let Some(spec) = state.unsound(&point).cloned() {
                 let value = point.metrics.get(&spec.name).copied().unwrap_or(f64::NAN);
                 state.fail(RunError::metric(&spec.name, value, clock));
                 self.cancelled.store(true, Ordering::Relaxed);
@@ -142,14 +161,6 @@ impl Board {
         self.moved.notify_all();
         // Rung without the lock: the listener takes it.
         let _ = self.bell.try_send(News::Clock);
-    }
-
-    fn point(&self, clock: Clock, posts: Vec<Posted>) -> HistoryPoint {
-        let (steps, evaluations): (Vec<_>, Vec<_>) = posts.into_iter().map(|p| (p.steps, p.evaluation)).unzip();
-        let mut metrics = combine(&self.specs, &steps);
-        // An evaluation sees the whole model at once: it speaks for the clock where both know a metric.
-        metrics.extend(combine(&self.specs, &evaluations));
-        HistoryPoint { clock, seconds: self.seconds(), metrics }
     }
 
     /// Asks every worker to stop after the furthest clock that has begun.
@@ -180,6 +191,17 @@ impl Board {
         std::mem::take(&mut self.state.lock().news)
     }
 
+    /// All workers are done: nobody waits for them any more.
+    pub fn finish(&self) {
+        self.state.lock().over = true;
+        self.moved.notify_all();
+    }
+
+    /// The newest clock that everyone has ended, and its metrics.
+    pub fn newest(&self) -> Option<HistoryPoint> {
+        self.state.lock().history.last().cloned()
+    }
+
     /// The history below `clock`.
     pub fn history_below(&self, clock: Clock) -> Vec<HistoryPoint> {
         self.state.lock().history.iter().filter(|p| p.clock < clock).cloned().collect()
@@ -188,23 +210,19 @@ impl Board {
     /// Whether every metric that must be finite is, in the clocks below `clock`.
     pub fn sound_below(&self, clock: Clock) -> bool {
         let state = self.state.lock();
-        state.history.iter().filter(|p| p.clock < clock).all(|p| self.unsound(&p.metrics).is_none())
-    }
-
-    /// A metric that must be finite and is not.
-    fn unsound(&self, metrics: &Metrics) -> Option<&MetricSpec> {
-        self.specs.iter().find(|s| s.finite && metrics.get(&s.name).is_some_and(|v| !v.is_finite()))
+        state.history.iter().filter(|p| p.clock < clock).all(|p| state.unsound(p).is_none())
     }
 
     /// The clock at which all stop, and why.
     pub fn ending(&self) -> (Clock, Ending) {
         let state = self.state.lock();
-        (state.stop_at, state.ending.clone())
+        (state.turns.stop_at(), state.ending.clone())
     }
 
     /// Combined metrics of one final evaluation.
     pub fn combine(&self, sums: &[Sums]) -> Metrics {
-        combine(&self.specs, sums)
+        let specs = self.state.lock().specs.last().map(|(_, specs)| specs.clone());
+        specs.map_or_else(Metrics::new, |specs| combine(&specs, sums))
     }
 
     /// Set when the run is being torn down.
@@ -225,12 +243,29 @@ impl State {
         watch.observe(point.clock, value)
     }
 
+    /// The metrics that are known in `clock`.
+    fn specs(&self, clock: Clock) -> &[MetricSpec] {
+        self.specs.iter().rev().find(|(from, _)| *from <= clock).map_or(&[], |(_, specs)| specs)
+    }
+
+    fn point(&self, clock: Clock, seconds: f64, posts: Vec<Posted>) -> HistoryPoint {
+        let (steps, evaluations): (Vec<_>, Vec<_>) = posts.into_iter().map(|p| (p.steps, p.evaluation)).unzip();
+        let mut metrics = combine(self.specs(clock), &steps);
+        // An evaluation sees the whole model at once: it speaks for the clock where both know a metric.
+        metrics.extend(combine(self.specs(clock), &evaluations));
+        HistoryPoint { clock, seconds, metrics }
+    }
+
+    /// A metric that must be finite and is not.
+    fn unsound(&self, point: &HistoryPoint) -> Option<&MetricSpec> {
+        let bad = |s: &&MetricSpec| s.finite && point.metrics.get(&s.name).is_some_and(|v| !v.is_finite());
+        self.specs(point.clock).iter().find(bad)
+    }
+
     fn stop(&mut self, ending: Ending) {
-        let at = self.begun.iter().max().map_or(0, |c| c + 1);
-        if at < self.stop_at {
-            self.stop_at = at;
-            self.ending = ending;
-        } else if at == self.stop_at && ending == Ending::Interrupted {
+        let before = self.turns.stop_at();
+        let at = self.turns.stop();
+        if at < before || (at == before && ending == Ending::Interrupted) {
             self.ending = ending;
         }
     }
@@ -259,55 +294,60 @@ mod tests {
         Posted { steps: sums, evaluation: Sums::new() }
     }
 
+    /// Whether a worker may begin a clock.
+    fn begins(board: &Board, worker: WorkerId, clock: Clock) -> bool {
+        matches!(board.turn(worker, clock), Turn::Begin)
+    }
+
     const A: WorkerId = WorkerId(0);
     const B: WorkerId = WorkerId(1);
 
     #[test]
     fn a_clock_is_news_once_every_worker_has_ended_it() {
         let board = board(2, Some(2), false, None);
-        assert!(board.begin(A, 0) && board.begin(B, 0));
+        assert!(begins(&board, A, 0) && begins(&board, B, 0));
         board.ended(A, 0, post(1.0));
-        assert!(board.begin(A, 1));
+        assert!(begins(&board, A, 1));
         board.ended(A, 1, post(3.0));
         assert!(board.news().is_empty());
         board.ended(B, 0, post(2.0));
         let news = board.news();
         assert_eq!(news.iter().map(|p| (p.clock, p.metrics["loss"])).collect::<Vec<_>>(), [(0, 1.5)]);
-        assert!(!board.begin(A, 2), "two clocks were asked for");
+        assert!(!begins(&board, A, 2), "two clocks were asked for");
     }
 
     #[test]
     fn under_bsp_a_stop_rule_stops_at_the_clock_that_it_held_in() {
         let board = board(2, None, true, Some(1.0));
-        assert!(board.begin(A, 0) && board.begin(B, 0));
+        assert!(begins(&board, A, 0) && begins(&board, B, 0));
         board.ended(A, 0, post(0.5));
         board.ended(B, 0, post(0.5));
-        assert!(!board.begin(A, 1) && !board.begin(B, 1));
+        assert!(!begins(&board, A, 1) && !begins(&board, B, 1));
         assert!(matches!(board.ending(), (1, Ending::Stopped(_))));
     }
 
     #[test]
     fn without_bsp_all_stop_after_the_furthest_that_has_begun() {
         let board = board(2, None, false, Some(1.0));
-        assert!(board.begin(A, 0) && board.begin(B, 0));
+        assert!(begins(&board, A, 0) && begins(&board, B, 0));
         board.ended(A, 0, post(0.5));
-        assert!(board.begin(A, 1));
+        assert!(begins(&board, A, 1));
         board.ended(B, 0, post(0.5));
-        assert!(board.begin(B, 1), "A has begun clock 1, so B must do it too");
+        assert!(begins(&board, B, 1), "A has begun clock 1, so B must do it too");
         board.ended(A, 1, post(0.5));
-        assert!(!board.begin(A, 2));
+        assert!(!begins(&board, A, 2));
         assert_eq!(board.ending().0, 2);
     }
 
     #[test]
     fn an_interrupt_names_one_clock_for_all_and_never_a_later_one_than_asked_for() {
         let running = board(2, None, false, None);
-        assert!(running.begin(A, 0));
+        assert!(begins(&running, A, 0));
         running.interrupt();
-        assert!(!running.begin(A, 1));
+        assert!(!begins(&running, A, 1));
         assert_eq!(running.ending(), (1, Ending::Interrupted));
         let at_its_end = board(1, Some(1), false, None);
-        assert!(at_its_end.begin(A, 0));
+        assert!(begins(&at_its_end, A, 0));
         at_its_end.interrupt();
         assert_eq!(at_its_end.ending(), (1, Ending::Interrupted));
     }
@@ -315,9 +355,9 @@ mod tests {
     #[test]
     fn a_metric_that_must_be_finite_fails_the_run() {
         let board = board(1, None, false, None);
-        assert!(board.begin(A, 0));
+        assert!(begins(&board, A, 0));
         board.ended(A, 0, post(f64::NAN));
-        assert!(!board.begin(A, 1) && board.failed());
+        assert!(!begins(&board, A, 1) && board.failed());
         assert!(board.take_failure().unwrap().to_string().contains("metric loss is NaN at clock 0"));
     }
 
@@ -330,8 +370,8 @@ mod tests {
         let watch = Some(StopWatch::new(rule, Goal::Lower));
         let bell = crossbeam_channel::bounded(16).0;
         let board = Board::new(1, 3, None, true, Arc::new([spec]), watch, history, bell);
-        assert!(board.begin(A, 3));
+        assert!(begins(&board, A, 3));
         board.ended(A, 3, post(2.0));
-        assert!(!board.begin(A, 4), "three clocks without improvement, two of them before the cut");
+        assert!(!begins(&board, A, 4), "three clocks without improvement, two of them before the cut");
     }
 }

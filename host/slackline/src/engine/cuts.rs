@@ -3,6 +3,7 @@
 
 use crate::engine::board::Board;
 use crate::engine::error::RunError;
+use crate::engine::versions::History;
 use crate::events::HistoryPoint;
 use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
@@ -128,7 +129,7 @@ impl<'a> CutKeeper<'a> {
         if !self.board.sound_below(at) {
             return Ok(None);
         }
-        let info = cut.writer.commit(note(&self.board.history_below(at)))?;
+        let info = cut.writer.commit(note(&self.board.history_below(at), &self.board.versions().before(at)))?;
         Ok(Some(CutDone { info, seconds: cut.begun.elapsed().as_secs_f64() }))
     }
 }
@@ -147,7 +148,7 @@ fn write_rows(cut: &CutWriter, table: TableId, snapshot: TableSnapshot) -> Resul
 }
 
 /// What a cut says of the run before it.
-fn note(history: &[HistoryPoint]) -> Value {
+fn note(history: &[HistoryPoint], versions: &History) -> Value {
     let points: Vec<Value> = history
         .iter()
         .map(|p| {
@@ -156,7 +157,7 @@ fn note(history: &[HistoryPoint]) -> Value {
             json!({"clock": p.clock, "seconds": p.seconds, "metrics": metrics})
         })
         .collect();
-    json!({ "history": points })
+    json!({ "history": points, "versions": versions.to_json() })
 }
 
 /// The history out of a cut's note; what does not parse is left out, as only reports and patience are the poorer for it.
@@ -174,6 +175,11 @@ pub fn history(note: &Value) -> Vec<HistoryPoint> {
             })
         })
         .collect()
+}
+
+/// The versions that made a cut, out of its note; `None` when it says nothing that can be read.
+pub fn versions(note: &Value) -> Option<History> {
+    History::of_json(note.get("versions")?)
 }
 
 #[cfg(test)]
@@ -197,7 +203,7 @@ mod tests {
             seconds: 0.25,
             metrics: [("a".to_owned(), 0.1 + 0.2), ("b".to_owned(), f64::NEG_INFINITY)].into(),
         };
-        assert_eq!(history(&note(std::slice::from_ref(&point))), [point]);
+        assert_eq!(history(&note(std::slice::from_ref(&point), &History::default())), [point]);
         assert_eq!(history(&json!({"history": [{"clock": -1}, 3]})), []);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::engine::cuts;
 use crate::engine::error::RunError;
+use crate::engine::versions::History;
 use crate::events::HistoryPoint;
 use crate::job::{ClockLength, Job};
 use serde_json::{Value, json};
@@ -17,6 +18,8 @@ pub struct Resumed {
     pub workers: Vec<WorkerRecord>,
     /// Metrics of the clocks before.
     pub history: Vec<HistoryPoint>,
+    /// The versions that ran in them; `None` in a cut that does not say.
+    pub versions: Option<History>,
     cut: CutReader,
 }
 
@@ -104,7 +107,8 @@ pub fn newest(state: &State, tables: &[TableSpec], workers: u32) -> Result<(Opti
     }
     state.drop_cuts_after(Some(cut.clock()))?;
     let records = (0..workers).map(|w| cut.worker(WorkerId(w))).collect::<Result<Vec<_>, _>>()?;
-    let resumed = Resumed { clock: cut.clock(), workers: records, history: cuts::history(cut.note()), cut };
+    let (history, versions) = (cuts::history(cut.note()), cuts::versions(cut.note()));
+    let resumed = Resumed { clock: cut.clock(), workers: records, history, versions, cut };
     Ok((Some(resumed), notices))
 }
 

@@ -1,20 +1,22 @@
 //! A whole run, from a loaded job to its summary.
 
+use crate::engine::asks::{self, Live, Swapped};
 use crate::engine::board::{Board, Ending};
 use crate::engine::cuts::{CutDone, CutKeeper, CutMessage, CutSchedule};
 use crate::engine::error::RunError;
 use crate::engine::resume::Resumed;
 use crate::engine::shards::Shards;
+use crate::engine::summary::{summarise, swap_event};
+use crate::engine::swap::Swapper;
 use crate::engine::telemetry::{LogLine, WorkerTelemetry};
-use crate::engine::views;
+use crate::engine::versions::{History, Version, VersionRecord};
 use crate::engine::worker::{Worker, WorkerEnd};
-use crate::events::{CutSummary, Event, HistoryPoint, PluginSummary, Sink, Started, Status, Summary, TableSummary};
-use crate::events::{Traffic, WorkerTime};
+use crate::events::{CutSummary, Event, HistoryPoint, PluginSummary, Sink, Started, Summary};
 use crate::job::{Job, StopWatch};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use slackline_client::InPlace;
 use slackline_core::ports::{Kernels, Level, Plugin, RunInfo, WorkerHost};
-use slackline_core::{Layout, LocalState, Model, PluginErrorKind, RandomStream, ShardId, TableSpec, WorkerId};
+use slackline_core::{LocalState, PluginErrorKind, RandomStream, ShardId, TableSpec, WorkerId};
 use slackline_data::{Data, Partition};
 use slackline_server::{Shard, ShardConfig};
 use slackline_storage::State;
@@ -43,6 +45,10 @@ pub struct RunInput<'a> {
     pub resumed: Option<Resumed>,
     /// Set when a person wants it to end.
     pub interrupt: &'a AtomicBool,
+    /// The versions of the job so far, the one that runs included; empty for a job that begins.
+    pub versions: History,
+    /// Who may ask it things while it runs.
+    pub live: Option<Live<'a>>,
 }
 
 /// What threads tell the caller's thread.
@@ -53,6 +59,8 @@ pub enum News {
     Log(LogLine),
     /// A cut is complete.
     Cut(CutDone),
+    /// The version was swapped.
+    Swap(Swapped),
     /// A worker is done.
     End(WorkerId, Box<WorkerEnd>),
     /// The cut keeper is done.
@@ -125,12 +133,32 @@ pub fn run(input: RunInput<'_>, sink: &mut dyn Sink) -> Result<Summary, RunError
     let history = input.resumed.as_ref().map(|r| r.history.clone()).unwrap_or_default();
     let ordered = job.consistency.ordered();
     let board = Board::new(job.workers, start, job.max_clocks, ordered, specs, watch, history, bell.clone());
+    let current = first_version(&input, start);
+    let versions =
+        if input.versions.all().is_empty() { History::new(current.record.clone()) } else { input.versions.clone() };
+    if let Some(state) = input.state {
+        versions.keep(state)?;
+    }
+    board.begin_with(versions, current);
     let shards =
         Arc::new(Shards::new(make_shards(&input, start)?, job.limits.host_call_deadline, schedule, cut_parts.clone()));
     let workers = Workers { input: &input, board: &board, shards: &shards, schedule, cuts: cut_parts.clone(), bell };
     sink.event(&Event::Started(started(&input, start)));
     let mut told = Told::default();
+    let swapper = input.live.as_ref().map(|live| Swapper {
+        input: &input,
+        board: &board,
+        shards: &shards,
+        loader: live.loader,
+        columns: live.columns,
+        bell: workers.bell.clone(),
+    });
+    let (running, done) = bounded(0);
     std::thread::scope(|scope| {
+        if let (Some(live), Some(swapper)) = (&input.live, &swapper) {
+            let asks = &live.asks;
+            scope.spawn(move || asks::answer(scope, asks, &done, swapper));
+        }
         if let Some(state) = input.state {
             let keeper = CutKeeper::new(state, &board, &input.tables, job.workers, shards.count());
             let (bell, board, shards) = (workers.bell.clone(), &board, &shards);
@@ -148,12 +176,32 @@ pub fn run(input: RunInput<'_>, sink: &mut dyn Sink) -> Result<Summary, RunError
         }
         drop((workers, cut_parts));
         // With the last worker goes the last part of a cut.
-        told.listen(&input, &news, &board, sink, || shards.release());
+        told.listen(&input, &news, &board, sink, || {
+            shards.release();
+            board.finish();
+        });
+        // Whoever asks from here on is told that the run has ended.
+        drop(running);
     });
+    drop(swapper);
     if let Some(failure) = board.take_failure() {
         return Err(failure);
     }
     Ok(summarise(&input, &board, &shards, told, start))
+}
+
+/// The version that a run begins with.
+fn first_version(input: &RunInput<'_>, start: u32) -> Arc<Version> {
+    let record = input.versions.newest().cloned().unwrap_or_else(|| VersionRecord {
+        number: 1,
+        plugin: input.plugin.manifest().name.clone(),
+        digest: input.digest.clone(),
+        params: serde_json::Value::Object(input.job.params.clone()).to_string(),
+        staleness: input.job.consistency.staleness,
+        from: start,
+        reason: "start".into(),
+    });
+    Arc::new(Version { record, plugin: input.plugin.clone(), consistency: input.job.consistency })
 }
 
 fn make_shards(input: &RunInput<'_>, start: u32) -> Result<Vec<Shard>, RunError> {
@@ -232,7 +280,10 @@ impl Workers<'_> {
             self.shards.count(),
             self.shards.clone(),
         )));
-        let manifest = input.plugin.manifest();
+        let Some(version) = self.board.current() else {
+            return Err(RunError::Internal(format!("worker {id} has no version to run")));
+        };
+        let manifest = version.plugin.manifest();
         let telemetry =
             Arc::new(Mutex::new(WorkerTelemetry::new(id.0, manifest.metrics.clone().into(), self.bell.clone())));
         // Stream 0 is the job's own.
@@ -265,14 +316,18 @@ impl Workers<'_> {
                 partition_rows: Arc::new(partitions.iter().map(|(n, p)| (n.clone(), p.rows())).collect()),
             },
         };
-        let params = serde_json::Value::Object(job.params.clone()).to_string();
+        let (plugin, params) = (&version.plugin, &version.record.params);
         let program = match record {
-            Some((_, record)) => input.plugin.restore(host, &record.digest, &record.saved, &params),
-            None => input.plugin.create(host, &params),
+            Some((_, record)) => plugin.restore(host.clone(), &record.digest, &record.saved, params),
+            None => plugin.create(host.clone(), params),
         };
         let worker = Worker {
             id,
+            prepare: manifest.prepare && record.is_none(),
             program: program.map_err(RunError::of_plugin)?,
+            version,
+            host,
+            seed: job.seed,
             tables,
             telemetry,
             random,
@@ -280,8 +335,6 @@ impl Workers<'_> {
             clock,
             cursor,
             partitions,
-            digest: input.digest.clone(),
-            prepare: manifest.prepare && record.is_none(),
             length: job.clock,
             evaluate_every: job.evaluate_every,
             schedule: self.schedule,
@@ -289,6 +342,8 @@ impl Workers<'_> {
             shards: self.shards.clone(),
             board: self.board,
             cancelled,
+            saved: None,
+            next: None,
         };
         worker.run(|| self.board.ending().1 != Ending::Interrupted)
     }
@@ -302,9 +357,9 @@ pub fn partitions(data: &Data, worker: WorkerId, workers: u32) -> Result<BTreeMa
 
 /// What the listener has heard.
 #[derive(Default)]
-struct Told {
-    ends: BTreeMap<WorkerId, WorkerEnd>,
-    cuts: CutSummary,
+pub(super) struct Told {
+    pub(super) ends: BTreeMap<WorkerId, WorkerEnd>,
+    pub(super) cuts: CutSummary,
 }
 
 impl Told {
@@ -333,6 +388,7 @@ impl Told {
                 Ok(News::Clock) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(News::Log(line)) => sink.event(&log_event(line)),
                 Ok(News::Cut(cut)) => self.note_cut(&cut, sink),
+                Ok(News::Swap(swapped)) => sink.event(&swap_event(&swapped)),
                 Ok(News::End(worker, end)) => {
                     self.ends.insert(worker, *end);
                 }
@@ -366,90 +422,4 @@ fn log_event(line: LogLine) -> Event {
         Level::Error => "error",
     };
     Event::Log { worker: line.worker, level, line: line.line }
-}
-
-fn summarise(input: &RunInput<'_>, board: &Board, shards: &Shards, mut told: Told, start: u32) -> Summary {
-    let job = input.job;
-    let (clocks, ending) = board.ending();
-    let history = board.history_below(clocks);
-    let mut metrics = history.last().map(|p| p.metrics.clone()).unwrap_or_default();
-    let evaluations: Vec<_> = told.ends.values_mut().filter_map(|e| e.evaluation.take()).collect();
-    metrics.extend(board.combine(&evaluations));
-    let mut stats = slackline_client::ReadStats::default();
-    told.ends.values().for_each(|e| stats.add(&e.stats));
-    let (status, reason) = match ending {
-        Ending::Finished => (Status::Done, None),
-        Ending::Stopped(why) => (Status::Stopped, Some(why)),
-        Ending::Interrupted => (Status::Interrupted, Some("interrupted".to_owned())),
-    };
-    let snapshots = if input.plugin.manifest().views.is_empty() { Vec::new() } else { shards.snapshots() };
-    let mut notices = Vec::new();
-    if job.consistency.model == Model::Async {
-        notices
-            .push("async gives no bound on staleness: results may differ widely from run to run (unsafe)".to_owned());
-    }
-    Summary {
-        status,
-        reason,
-        clocks,
-        seconds: board.seconds(),
-        metrics,
-        staleness: stats.staleness.clone(),
-        tables: input.tables.iter().map(|t| (t.name.clone(), table_summary(t))).collect(),
-        plugin: PluginSummary { name: input.plugin.manifest().name.clone(), digest: input.digest.clone() },
-        job: job.name.clone(),
-        workers: told.ends.iter().map(|(w, e)| worker_time(*w, e)).collect(),
-        traffic: Traffic {
-            rows_read: stats.rows_read,
-            rows_updated: stats.rows_incremented,
-            rows_pulled: stats.rows_read,
-            bytes_pulled: stats.bytes_read,
-            rows_pushed: stats.rows_sealed,
-            bytes_pushed: stats.bytes_sealed,
-        },
-        cuts: told.cuts,
-        peak_memory_bytes: crate::memory::peak_bytes(),
-        resumed_from: input.resumed.as_ref().map(|_| start),
-        skipped_rows: input.data.skipped().values().map(|s| s.rows).sum(),
-        notices,
-        views: fill_views(input, &snapshots),
-        history,
-        config: Vec::new(),
-    }
-}
-
-fn table_summary(table: &TableSpec) -> TableSummary {
-    TableSummary {
-        dtype: table.dtype.to_string(),
-        layout: if table.layout == Layout::Dense { "dense" } else { "sparse" }.to_owned(),
-        rows: table.rows,
-        width: table.width,
-        bytes: table.bytes().unwrap_or(u64::MAX),
-    }
-}
-
-fn worker_time(worker: WorkerId, end: &WorkerEnd) -> WorkerTime {
-    let seconds = |ns: u64| ns as f64 * 1e-9;
-    let (gate, host, apply) = (seconds(end.stats.gate_ns), seconds(end.stats.table_ns), seconds(end.stats.apply_ns));
-    // The gate is mostly passed inside the instance's own reads.
-    let compute = (end.inside.as_secs_f64() - gate - host).max(0.0);
-    WorkerTime { worker: worker.0, compute, gate, host, apply }
-}
-
-fn fill_views(
-    input: &RunInput<'_>,
-    snapshots: &[Vec<slackline_server::TableSnapshot>],
-) -> Vec<crate::events::ViewResult> {
-    let views = &input.plugin.manifest().views;
-    let known = views.iter().filter_map(|v| {
-        let at = input.tables.iter().position(|t| t.name == v.table)?;
-        let rows: Vec<_> = snapshots.iter().filter_map(|s| s.get(at)).collect();
-        let labels = input.data.labels(&v.labels);
-        let label = |row: u64| {
-            let name = labels.as_ref().and_then(|l| l.get(row as usize)).map(|s| s.to_string());
-            name.unwrap_or_else(|| row.to_string())
-        };
-        Some(views::fill(v, &input.tables[at], &rows, label))
-    });
-    known.collect()
 }

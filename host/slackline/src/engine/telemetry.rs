@@ -46,6 +46,11 @@ impl WorkerTelemetry {
         Self { worker, known, sums: Sums::new(), lines, complained: false }
     }
 
+    /// Takes the metrics that another version declares.
+    pub fn expect(&mut self, known: Arc<[MetricSpec]>) {
+        self.known = known;
+    }
+
     /// What was summed since the last call.
     pub fn take(&mut self) -> Sums {
         std::mem::take(&mut self.sums)

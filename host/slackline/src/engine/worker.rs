@@ -3,26 +3,35 @@
 use crate::engine::board::{Board, Posted};
 use crate::engine::cuts::{CutMessage, CutSchedule};
 use crate::engine::error::RunError;
+use crate::engine::rehearsal::HandedOver;
 use crate::engine::shards::Shards;
 use crate::engine::telemetry::{Sums, WorkerTelemetry};
+use crate::engine::turns::Turn;
+use crate::engine::versions::Version;
 use crate::job::ClockLength;
 use crossbeam_channel::Sender;
 use slackline_client::{InPlace, ReadStats};
-use slackline_core::ports::{Program, Shared};
+use slackline_core::ports::{Program, Shared, WorkerHost};
 use slackline_core::{Clock, HostError, LocalState, PluginError, PluginErrorKind, RandomStream, WorkerId};
 use slackline_data::{Cursor, Partition};
 use slackline_storage::WorkerRecord;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a worker is made of.
 pub struct Worker<'a> {
     /// Which one.
     pub id: WorkerId,
+    /// The version that it runs.
+    pub version: Arc<Version>,
     /// Its instance.
     pub program: Box<dyn Program>,
+    /// What an instance is given, so that another can be made.
+    pub host: WorkerHost,
+    /// The seed of the job, for its stream.
+    pub seed: u64,
     /// Its side of the tables.
     pub tables: Shared<InPlace>,
     /// Its account of words and numbers.
@@ -37,8 +46,6 @@ pub struct Worker<'a> {
     pub cursor: Cursor,
     /// Its share of every dataset, for evaluations.
     pub partitions: BTreeMap<String, Partition>,
-    /// The digest of its plugin.
-    pub digest: String,
     /// Whether the partition is shown once before the first step.
     pub prepare: bool,
     /// How long a clock is.
@@ -55,6 +62,18 @@ pub struct Worker<'a> {
     pub board: &'a Board,
     /// Set when the run is being torn down.
     pub cancelled: Arc<AtomicBool>,
+    /// What the instance saved last, and at the beginning of which clock: a cut and a swap there take the same.
+    pub saved: Option<(Clock, Vec<u8>)>,
+    /// An instance of another version that waits for the verdict.
+    pub next: Option<Prepared>,
+}
+
+/// An instance of another version, with state of its own: it is all of the worker's or nothing.
+pub struct Prepared {
+    version: Arc<Version>,
+    program: Box<dyn Program>,
+    random: Shared<RandomStream>,
+    local: LocalState,
 }
 
 /// What a worker leaves behind.
@@ -85,7 +104,7 @@ impl Worker<'_> {
             }
         }
         let mut evaluated = None;
-        while self.board.begin(self.id, self.now()) {
+        while self.may_begin()? {
             let clock = self.now();
             self.steps(&mut end)?;
             // A worker that reads nothing must still not run away from the others: what it sends would pile up.
@@ -129,6 +148,102 @@ impl Worker<'_> {
         Ok(end)
     }
 
+    /// Takes its turns until it may begin its clock, or is to stop.
+    fn may_begin(&mut self) -> Result<bool, RunError> {
+        loop {
+            match self.board.turn(self.id, self.now()) {
+                Turn::Begin => return Ok(true),
+                Turn::Stop => {
+                    if self.next.is_some() {
+                        self.keep();
+                    }
+                    return Ok(false);
+                }
+                Turn::HandOver => {
+                    let copy = self.copy()?;
+                    self.board.handed_over(self.id, copy);
+                }
+                Turn::Prepare(version) => {
+                    let done = self.prepare(version)?;
+                    self.board.prepared(self.id, done);
+                }
+                Turn::Adopt => self.adopt(),
+                Turn::Keep => self.keep(),
+                // The board waits by itself.
+                Turn::Wait => {}
+            }
+        }
+    }
+
+    /// What its instance is remade from.
+    fn copy(&mut self) -> Result<HandedOver, RunError> {
+        let saved = self.save()?;
+        Ok(HandedOver {
+            clock: self.now(),
+            digest: self.version.record.digest.clone(),
+            saved,
+            local: self.local.snapshot(),
+            random: lock(&self.random).position(),
+            rows: self.host.run.partition_rows.clone(),
+        })
+    }
+
+    /// What the instance saves at this clock's beginning, once.
+    fn save(&mut self) -> Result<Vec<u8>, RunError> {
+        let now = self.now();
+        if let Some((at, saved)) = &self.saved
+            && *at == now
+        {
+            return Ok(saved.clone());
+        }
+        let saved = self.program.save().map_err(RunError::of_plugin)?;
+        self.saved = Some((now, saved.clone()));
+        Ok(saved)
+    }
+
+    /// Makes an instance of `version` over the same tables, with copies of all else, so that whatever it does before the
+    /// verdict can be taken back.
+    fn prepare(&mut self, version: Arc<Version>) -> Result<Result<(), String>, RunError> {
+        let saved = self.save()?;
+        let local = LocalState::restore(self.local.snapshot());
+        let mut random = RandomStream::new(self.seed, u64::from(self.id.0) + 1);
+        random.seek(lock(&self.random).position());
+        let random = Arc::new(Mutex::new(random));
+        let host = WorkerHost { local: local.clone(), random: random.clone(), ..self.host.clone() };
+        lock(&self.tables).set_consistency(version.consistency);
+        lock(&self.telemetry).expect(version.plugin.manifest().metrics.clone().into());
+        let (writer, params) = (&self.version.record.digest, &version.record.params);
+        match version.plugin.restore(host, writer, &saved, params) {
+            Ok(program) => {
+                self.next = Some(Prepared { version, program, random, local });
+                Ok(Ok(()))
+            }
+            Err(e) => {
+                self.keep();
+                Ok(Err(e.message))
+            }
+        }
+    }
+
+    /// Goes on with what was prepared.
+    fn adopt(&mut self) {
+        let Some(Prepared { version, program, random, local }) = self.next.take() else { return };
+        (self.host.random, self.host.local) = (random.clone(), local.clone());
+        (self.version, self.program, self.random, self.local) = (version, program, random, local);
+        self.saved = None;
+    }
+
+    /// Goes on with what it has: nothing of what was prepared stays.
+    fn keep(&mut self) {
+        self.next = None;
+        let mut tables = lock(&self.tables);
+        tables.discard_open();
+        tables.set_consistency(self.version.consistency);
+        let mut telemetry = lock(&self.telemetry);
+        telemetry.expect(self.version.plugin.manifest().metrics.clone().into());
+        drop(telemetry.take());
+    }
+
     fn now(&self) -> Clock {
         self.clock.load(Ordering::Relaxed)
     }
@@ -169,17 +284,21 @@ impl Worker<'_> {
     }
 
     fn hand_in(&mut self, at: Clock) -> Result<(), RunError> {
-        let Some(cuts) = &self.cuts else { return Ok(()) };
+        if self.cuts.is_none() {
+            return Ok(());
+        }
         let record = WorkerRecord {
-            digest: self.digest.clone(),
-            saved: self.program.save().map_err(RunError::of_plugin)?,
+            digest: self.version.record.digest.clone(),
+            saved: self.save()?,
             local: self.local.snapshot(),
             random: lock(&self.random).position(),
             cursor: slackline_storage::Cursor { epoch: self.cursor.epoch(), position: self.cursor.position() },
             metrics: serde_json::Value::Null,
         };
-        // When the keeper has ended, it has reported why.
-        let _ = cuts.send(CutMessage::Worker { at, worker: self.id, record: Box::new(record) });
+        if let Some(cuts) = &self.cuts {
+            // When the keeper has ended, it has reported why.
+            let _ = cuts.send(CutMessage::Worker { at, worker: self.id, record: Box::new(record) });
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::html::Escaped;
 use super::{bars, chart};
 use crate::events::{Status, Summary};
-use crate::sinks::words::{bytes, count, number, plural, seconds};
+use crate::sinks::words::{bytes, count, number, plural, seconds, short};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -24,6 +24,7 @@ pub fn page(s: &Summary) -> String {
     staleness_and_traffic(&mut out, s);
     workers(&mut out, s);
     tables_and_cuts(&mut out, s);
+    versions(&mut out, s);
     config(&mut out, s);
     _ = writeln!(out, "<footer>Slackline {}</footer></main></body></html>", env!("CARGO_PKG_VERSION"));
     out
@@ -157,6 +158,20 @@ fn tables_and_cuts(out: &mut String, s: &Summary) {
         row(out, false, &[&n, &size, &seconds(s.cuts.seconds), &clocks.join(", ")]);
         out.push_str("</table></div>\n");
     }
+}
+
+fn versions(out: &mut String, s: &Summary) {
+    if s.versions.len() < 2 {
+        return;
+    }
+    out.push_str("<h2>Versions</h2><div class=\"card\"><table>");
+    row(out, true, &["version", "from clock", "plugin", "digest", "parameters", "staleness", "why"]);
+    for v in &s.versions {
+        let params = serde_json::Value::Object(v.params.clone()).to_string();
+        let numbers = [v.version, v.since, v.staleness].map(|n| count(u64::from(n)));
+        row(out, false, &[&numbers[0], &numbers[1], &v.plugin, short(&v.digest), &params, &numbers[2], &v.reason]);
+    }
+    out.push_str("</table></div>\n");
 }
 
 fn config(out: &mut String, s: &Summary) {

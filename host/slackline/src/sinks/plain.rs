@@ -43,6 +43,7 @@ impl<W: Write + Send> PlainLines<W> {
             Event::Cut { clock, bytes, seconds } => {
                 format!("cut at clock {clock}: {} in {}", words::bytes(*bytes), words::seconds(*seconds))
             }
+            Event::Swap { clock, from, to, reason } => words::swap(*clock, from, to, reason),
             Event::Evaluated { clock, metrics } => {
                 format!("evaluated after {}  {}", words::plural(u64::from(*clock), "clock"), words::metrics(metrics))
             }

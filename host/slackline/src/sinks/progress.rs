@@ -67,6 +67,7 @@ impl Sink for Progress {
             }
             Event::Log { worker, level, line } => self.bar.println(format!("worker {worker} {level}: {line}")),
             Event::Notice { message } => self.bar.println(format!("note: {message}")),
+            Event::Swap { clock, from, to, reason } => self.bar.println(words::swap(*clock, from, to, reason)),
             // Cuts come and go without a line; the last one is in the summary.
             Event::Cut { .. } => {}
             Event::Evaluated { metrics, .. } => self.bar.set_message(words::metrics(metrics)),

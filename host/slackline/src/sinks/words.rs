@@ -1,6 +1,6 @@
 //! Numbers and summaries in words, the same wherever people read them.
 
-use crate::events::{Metrics, Started, Status, Summary};
+use crate::events::{Metrics, Started, Status, Summary, VersionSummary};
 use std::fmt::Write;
 
 /// A metric's value in at most seven significant digits.
@@ -80,6 +80,29 @@ pub fn started(s: &Started) -> String {
     line
 }
 
+/// A swap: which version came, and what of it is new.
+pub fn swap(clock: u32, from: &VersionSummary, to: &VersionSummary, reason: &str) -> String {
+    let mut line = format!("swap at clock {clock}: version {} after {} ({reason})", to.version, from.version);
+    if from.plugin != to.plugin || from.digest != to.digest {
+        _ = write!(line, ", {} {}", to.plugin, short(&to.digest));
+    }
+    for (key, value) in to.params.iter().filter(|(key, value)| from.params.get(*key) != Some(value)) {
+        _ = write!(line, ", {key} = {value}");
+    }
+    for key in from.params.keys().filter(|key| !to.params.contains_key(*key)) {
+        _ = write!(line, ", no {key}");
+    }
+    if from.staleness != to.staleness {
+        _ = write!(line, ", staleness {}", to.staleness);
+    }
+    line
+}
+
+/// As much of a digest as tells it from others.
+pub fn short(digest: &str) -> &str {
+    digest.get(.."blake3:".len() + 12).unwrap_or(digest)
+}
+
 /// How a run ended, over a few lines.
 pub fn summary(s: &Summary) -> String {
     let how = match s.status {
@@ -110,6 +133,16 @@ pub fn summary(s: &Summary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_swap_tells_what_is_new() {
+        let params = |text: &str| serde_json::from_str(text).unwrap();
+        let old = VersionSummary { version: 1, params: params(r#"{"l2":0.1,"seed":3,"x":1}"#), ..Default::default() };
+        let new =
+            VersionSummary { version: 2, params: params(r#"{"l2":0.5,"seed":3}"#), staleness: 2, ..Default::default() };
+        let told = swap(7, &old, &new, "asked");
+        assert_eq!(told, "swap at clock 7: version 2 after 1 (asked), l2 = 0.5, no x, staleness 2");
+    }
 
     #[test]
     fn numbers_read_well() {

@@ -54,6 +54,12 @@ pub enum Mode {
     Error,
     /// Refuses to be restored.
     Unrestorable,
+    /// Changes the model and its state while it is restored and then, from clock `from` on, refuses.
+    UnrestorableLater,
+    /// Never returns from `restore`.
+    LoopInRestore,
+    /// Keeps more local state than before.
+    MoreState,
     /// Sleeps as well as a guest can: steps take long and end.
     Slow,
     /// Plans a table larger than any machine.
@@ -154,10 +160,26 @@ impl Plugin for Misfit {
     }
 
     fn restore(_writer: &str, _state: &[u8], params: Params) -> Result<Self> {
-        if params.mode == Mode::Unrestorable {
-            return Err(Error::invalid("what an older version saved means nothing to this one"));
+        match params.mode {
+            Mode::Unrestorable => {
+                return Err(Error::invalid("what an older version saved means nothing to this one"));
+            }
+            Mode::LoopInRestore => loop {
+                black_box(());
+            },
+            Mode::MoreState => drop(LocalState::open::<u64>("seen", 2)?),
+            _ => {}
         }
-        Self::create(params)
+        let made = Self::create(params)?;
+        if made.params.mode == Mode::UnrestorableLater {
+            // All of it must be as if it had never been.
+            made.count.inc(&[0], &[1e6; WIDTH as usize])?;
+            LocalState::open::<u64>("seen", 1)?.write(0, &[1_000_000])?;
+            if made.is_due() {
+                return Err(Error::invalid("this clock means nothing to this version"));
+            }
+        }
+        Ok(made)
     }
 }
 
