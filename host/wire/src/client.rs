@@ -21,6 +21,7 @@ use crate::dial::Dial;
 use crate::error::{Result, WireError};
 use crate::limits::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADERS, MAX_MESSAGE};
 use crate::plaintext::PlaintextRule;
+use crate::sending::Sending;
 use crate::tls::{Identity, client_config};
 use crate::v1::{
     datasets_client::DatasetsClient, events_client::EventsClient, jobs_client::JobsClient,
@@ -84,7 +85,7 @@ impl std::fmt::Debug for Secret {
 }
 
 /// What the generated clients send through.
-pub type Authorized = InterceptedService<Channel, Bearer>;
+pub type Authorized = InterceptedService<Sending, Bearer>;
 
 /// Puts token and timeout on a call.
 #[derive(Clone)]
@@ -118,7 +119,7 @@ macro_rules! clients {
     ($($(#[$doc:meta])* $name:ident: $client:ident,)*) => {$(
         $(#[$doc])*
         pub fn $name(&self) -> $client<Authorized> {
-            $client::with_interceptor(self.channel.clone(), self.bearer.clone())
+            $client::with_interceptor(Sending(self.channel.clone()), self.bearer.clone())
                 .max_decoding_message_size(MAX_MESSAGE)
                 .max_encoding_message_size(MAX_MESSAGE)
         }
