@@ -39,7 +39,10 @@ impl Server {
     }
 
     pub async fn start(tls: Option<Arc<rustls::ServerConfig>>, limits: ServeLimits) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
+        Self::start_on(TcpListener::bind("127.0.0.1:0").await.expect("bind"), tls, limits).await
+    }
+
+    pub async fn start_on(listener: TcpListener, tls: Option<Arc<rustls::ServerConfig>>, limits: ServeLimits) -> Self {
         let address = listener.local_addr().expect("address");
         let served = Served::default();
         let all = Arc::new(served.clone());
@@ -87,6 +90,12 @@ impl Server {
 
     pub fn ask_to_stop(&mut self) {
         self.shutdown.take().expect("asked once").send(()).expect("still served");
+    }
+
+    /// Drops the future that serves, without shutdown.
+    pub async fn dropped(self) {
+        self.ended.abort();
+        assert!(self.ended.await.expect_err("aborted").is_cancelled());
     }
 
     pub async fn ended(self) -> Result<()> {

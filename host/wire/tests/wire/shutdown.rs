@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use slackline_wire::v1::{ShowJobRequest, WatchRequest};
-use slackline_wire::{Client, ServeLimits};
-use tokio::net::TcpStream;
+use slackline_wire::{ServeLimits, WireError};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_stream::StreamExt;
 
-use crate::cluster::{SOON, Server};
+use crate::cluster::{SOON, Server, whoami};
 
 #[tokio::test]
 async fn a_running_call_ends_before_the_server_does() {
@@ -52,12 +52,27 @@ async fn a_server_without_connections_ends_at_once() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_dropped_closes_its_connections() {
+    let server = Server::plain().await;
+    let client = server.client().await;
+    let mut events = client.jobs().watch(WatchRequest::default()).await.expect("watch").into_inner();
+    events.next().await.expect("one").expect("ok");
+    server.dropped().await;
+    timeout(SOON, events.next()).await.expect("cut").expect("an error, not an end").expect_err("an error");
+}
+
+#[tokio::test]
 async fn a_client_finds_the_server_again_after_it_came_back() {
     let mut server = Server::plain().await;
     let address = server.address;
-    let client = Client::connect(server.endpoint()).await.expect("connect");
+    let client = server.client().await;
     server.ask_to_stop();
     server.ended().await.expect("clean");
     let error = client.ready().await.expect_err("nobody there");
-    assert!(error.to_string().contains(&address.to_string()), "{error}");
+    assert!(matches!(&error, WireError::Unreachable { address: at, .. } if *at == address.to_string()), "{error:?}");
+
+    let listener = TcpListener::bind(address).await.expect("free again");
+    let _server = Server::start_on(listener, None, ServeLimits::default()).await;
+    let again = async { while whoami(&client).await.is_err() {} };
+    timeout(SOON, again).await.expect("the same client");
 }
