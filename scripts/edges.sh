@@ -21,10 +21,12 @@ for crate in server client kernels data storage sandbox; do
     package=slackline-$crate
     others='server|client|kernels|data|storage|sandbox|testkit|guest'
     forbid "$package" "slackline|slackline-($others)"
+    forbid "$package" 'tonic|prost|rustls'
     [ "$crate" = sandbox ] || forbid "$package" 'wasmtime'
     [ "$crate" = storage ] || forbid "$package" 'rocksdb|librocksdb-sys'
 done
 forbid slackline-control 'slackline|slackline-(server|client|kernels|data|storage|sandbox|wire|testkit|guest)|tokio|tonic|wasmtime|rocksdb|librocksdb-sys'
+forbid slackline-wire 'slackline|slackline-.*|wasmtime|rocksdb|librocksdb-sys|openssl-sys|aws-lc-sys|aws-lc-rs'
 forbid slackline-testkit 'wasmtime|rocksdb|librocksdb-sys'
 forbid slackline-guest 'slackline-.*|slackline'
 for manifest in plugins/*/Cargo.toml; do
