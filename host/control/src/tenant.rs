@@ -81,7 +81,9 @@ impl Tenant {
             }
             Request::DeleteDataset { name } => {
                 let dataset = datasets::find(&self.datasets, name)?;
-                let reads = |r: &&Record| r.state != JobState::Done && r.submission.datasets.iter().any(|d| d.digest == dataset.digest);
+                let reads = |r: &&Record| {
+                    r.state != JobState::Done && r.submission.datasets.iter().any(|d| d.digest == dataset.digest)
+                };
                 if let Some(job) = self.jobs.values().find(reads) {
                     return Err(Refusal::conflict(format!(
                         "dataset {name:?} is read by job {}, which is {}",
