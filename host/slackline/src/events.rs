@@ -3,14 +3,21 @@
 //! The JSON form of an [`Event`], one object a line, is fixed: scripts read it. Keys may be added, never renamed.
 //! Floating numbers that are not finite become `null`, which every JSON reader takes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Metric values by name.
 pub type Metrics = BTreeMap<String, f64>;
 
+/// Reads metrics back: what was not finite was written as `null`.
+fn metrics_or_null<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Metrics, D::Error> {
+    let read = BTreeMap::<String, Option<f64>>::deserialize(from)?;
+    Ok(read.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
+}
+
 /// Something that happened in a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum Event {
     /// The job is loaded and its first clock begins.
@@ -20,6 +27,7 @@ pub enum Event {
         /// The clock that ended; the first is 0.
         clock: u32,
         /// The plugin's metrics of that clock, and those of an evaluation where one fell on it.
+        #[serde(deserialize_with = "metrics_or_null")]
         metrics: Metrics,
         /// Since the run started.
         seconds: f64,
@@ -29,7 +37,7 @@ pub enum Event {
         /// Which worker.
         worker: u32,
         /// `debug`, `info`, `warn` or `error`.
-        level: &'static str,
+        level: Cow<'static, str>,
         /// As the plugin wrote it.
         line: String,
     },
@@ -58,6 +66,7 @@ pub enum Event {
         /// Clocks ended before.
         clock: u32,
         /// What was found.
+        #[serde(deserialize_with = "metrics_or_null")]
         metrics: Metrics,
     },
     /// Something that the user should know.
@@ -70,7 +79,7 @@ pub enum Event {
 }
 
 /// The facts of a run that are known when it starts.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Started {
     /// The job's name.
     pub job: String,
@@ -91,7 +100,7 @@ pub struct Started {
 }
 
 /// Which plugin ran.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct PluginSummary {
     /// Its name.
     pub name: String,
@@ -100,7 +109,7 @@ pub struct PluginSummary {
 }
 
 /// One version of a job.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct VersionSummary {
     /// Its number, from 1.
     pub version: u32,
@@ -119,7 +128,7 @@ pub struct VersionSummary {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// All clocks were done.
@@ -134,7 +143,7 @@ pub enum Status {
 }
 
 /// The whole of a run, for the last line, the report and whoever embeds the engine.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Summary {
     /// How it ended.
     pub status: Status,
@@ -145,6 +154,7 @@ pub struct Summary {
     /// From start to end.
     pub seconds: f64,
     /// Evaluated on the final model, test metrics included.
+    #[serde(deserialize_with = "metrics_or_null")]
     pub metrics: Metrics,
     /// Reads by how many clocks their row was behind the reader.
     pub staleness: BTreeMap<u32, u64>,
@@ -181,7 +191,7 @@ pub struct Summary {
 }
 
 /// One table's shape and size.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct TableSummary {
     /// Type of its values.
     pub dtype: String,
@@ -196,7 +206,7 @@ pub struct TableSummary {
 }
 
 /// Where a worker's time went, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct WorkerTime {
     /// Which worker.
     pub worker: u32,
@@ -211,7 +221,7 @@ pub struct WorkerTime {
 }
 
 /// What moved between workers and shards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Traffic {
     /// Rows that plugins read.
     pub rows_read: u64,
@@ -228,7 +238,7 @@ pub struct Traffic {
 }
 
 /// The cuts of a run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct CutSummary {
     /// How many were completed.
     pub count: u32,
@@ -255,7 +265,7 @@ pub struct HistoryPoint {
 }
 
 /// A view of the model, filled in.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct ViewResult {
     /// Its heading.
     pub title: String,
@@ -303,5 +313,23 @@ mod tests {
             assert!(line.get(key).is_some_and(|v| *v != Value::Null), "no {key}");
         }
         assert!(line.get("history").is_none());
+    }
+
+    #[test]
+    fn a_line_is_read_back_as_the_event_that_it_was() {
+        let metrics = Metrics::from([("loss".to_owned(), f64::NAN)]);
+        for event in [
+            Event::Started(Started { job: "j".into(), workers: 2, ..Started::default() }),
+            Event::Clock { clock: 3, metrics: metrics.clone(), seconds: 0.5 },
+            Event::Log { worker: 1, level: "warn".into(), line: "x".into() },
+            Event::Cut { clock: 4, bytes: 5, seconds: 0.5 },
+            Event::Evaluated { clock: 4, metrics },
+            Event::Notice { message: "m".into() },
+            Event::Done(Box::default()),
+        ] {
+            let line = serde_json::to_string(&event).unwrap();
+            let back: Event = serde_json::from_str(&line).unwrap();
+            assert_eq!(serde_json::to_string(&back).unwrap(), line);
+        }
     }
 }

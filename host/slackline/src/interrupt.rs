@@ -4,7 +4,8 @@ use crate::failure::{Exit, Failure};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A flag that SIGINT or SIGTERM sets. A second signal, while the first is still being obeyed, exits with 130.
 pub fn flag_on_signal() -> Result<Arc<AtomicBool>, Failure> {
@@ -16,4 +17,15 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, Failure> {
             .map_err(|e| Failure::new(Exit::Usage, format!("signals cannot be caught: {e}")))?;
     }
     Ok(asked)
+}
+
+/// Sets `asked` once the process `parent` is not this one's parent any more: whoever started this run is gone, and
+/// nobody would hear what it says. Asking beats a signal on the parent's death, which means the death of a thread.
+pub fn flag_without_parent(parent: u32, asked: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        while std::os::unix::process::parent_id() == parent {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        asked.store(true, Ordering::SeqCst);
+    });
 }

@@ -58,8 +58,8 @@ pub struct Job {
 pub enum PluginRef {
     /// Bundled or registered; the newest revision.
     Name(String),
-    /// A numbered revision: `name@3`.
-    NameRev(String, u32),
+    /// A registered revision by its number or tag: `name@3`, `name@stable`.
+    NameRev(String, String),
     /// BLAKE3 of the component's bytes, 64 hexadecimal digits.
     Digest(String),
     /// A component file.

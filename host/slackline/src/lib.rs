@@ -19,6 +19,7 @@ pub mod job;
 pub mod live;
 pub mod memory;
 pub mod report;
+pub mod serve;
 pub mod session;
 pub mod sinks;
 pub mod toolchain;

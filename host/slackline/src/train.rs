@@ -15,7 +15,9 @@ use crate::session::{self, Loaded};
 use crate::sinks::words::{plural, short};
 use serde_json::json;
 use slackline_core::ports::Plugin;
-use slackline_storage::{Mode, State};
+use slackline_storage::{ErrorKind, Mode, State};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Names of documents in a state folder.
 pub mod documents {
@@ -25,7 +27,7 @@ pub mod documents {
 
 /// Runs the job; sends every event but the last, which is the caller's.
 pub fn train(request: Request) -> Result<Summary, Failure> {
-    let Request { mut job, state: dir, resume, fresh, sink, cancel } = request;
+    let Request { mut job, state: dir, resume, fresh, sink, cancel, patience } = request;
     if resume && !dir.exists() {
         let message = format!("--resume: there is no state folder {}", dir.display());
         return Err(Failure::new(Exit::State, message)
@@ -36,7 +38,7 @@ pub fn train(request: Request) -> Result<Summary, Failure> {
     drop(existing);
     let manifest = loaded.component.manifest().clone();
     session::settle(&mut job, &loaded, &manifest)?;
-    let state = State::open(&dir, Mode::Create)?;
+    let state = open(&dir, patience)?;
     state.keep_cuts(job.cuts.keep as usize);
     let data = session::load_data(&job, &manifest, &state)?;
     for (name, skipped) in data.skipped().iter().filter(|(_, s)| s.rows > 0) {
@@ -142,6 +144,19 @@ fn go_on_with(
         sink.event(&Event::Notice { message });
     }
     Ok(history)
+}
+
+/// Opens the state folder; waits so long for another process that holds it.
+fn open(dir: &Path, patience: Duration) -> Result<State, Failure> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match State::open(dir, Mode::Create) {
+            Err(e) if e.kind() == ErrorKind::Locked && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            opened => return Ok(opened?),
+        }
+    }
 }
 
 fn go_on(

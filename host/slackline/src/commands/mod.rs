@@ -1,5 +1,6 @@
 //! One file a command: its flags, their documentation, and what it does.
 
+pub mod cluster;
 pub mod data;
 pub mod job;
 pub mod output;

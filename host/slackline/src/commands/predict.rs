@@ -1,5 +1,6 @@
 //! `slackline predict`: a trained model's say on new rows.
 
+use crate::commands::cluster::{self, ClusterArgs};
 use crate::commands::run::JobArgs;
 use crate::commands::table::open_cut;
 use crate::engine::RunError;
@@ -33,6 +34,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   slackline predict job.toml --state runs/a --input new.libsvm --output predictions.csv
   slackline predict job.toml --state runs/a --input new.csv --output predictions.parquet
+  slackline predict --job digits --input new.libsvm --output predictions.csv     on a cluster
 
 The input is read like the job's training data; a column that is only a target may be missing.
 Rows come out in the order of the input.";
@@ -44,14 +46,17 @@ const DATASET: &str = "predict";
 #[derive(Args, Clone, Debug)]
 pub struct PredictArgs {
     /// The job file that the model was trained by
-    #[arg(value_name = "JOB.toml")]
-    pub file: PathBuf,
+    #[arg(value_name = "JOB.toml", required_unless_present = "job", conflicts_with = "job")]
+    pub file: Option<PathBuf>,
     /// Set a key of the job file by its path, such as data.skip_bad_rows; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "job")]
     pub set: Vec<String>,
     /// The state folder of the run
-    #[arg(long, value_name = "DIR")]
-    pub state: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "job", conflicts_with = "job")]
+    pub state: Option<PathBuf>,
+    /// A job of a cluster, by its id or name, instead of a job file and a state folder
+    #[arg(long, value_name = "JOB")]
+    pub job: Option<String>,
     /// New rows, in the format of the training data
     #[arg(long, value_name = "FILE")]
     pub input: PathBuf,
@@ -61,13 +66,22 @@ pub struct PredictArgs {
     /// Print one JSON object on standard output
     #[arg(long)]
     pub json: bool,
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 }
 
 /// Predicts.
 pub fn predict(args: &PredictArgs) -> Result<Exit, Failure> {
-    let typed = JobArgs { file: args.file.clone(), set: args.set.clone(), ..JobArgs::default() };
+    if let Some(job) = &args.job {
+        return cluster::predict::predict(&args.cluster, job, &args.input, &args.output, args.json);
+    }
+    let (Some(file), Some(dir)) = (&args.file, &args.state) else {
+        return Err(Failure::new(Exit::Usage, "a job file and --state, or --job, say which model"));
+    };
+    let typed = JobArgs { file: file.clone(), set: args.set.clone(), ..JobArgs::default() };
     let mut job = typed.job()?;
-    let state = State::open(&args.state, Mode::ReadOnly)?;
+    let state = State::open(dir, Mode::ReadOnly)?;
     let cut = open_cut(&state, None)?;
     let Trained { loaded, workers, params } = trained(&state, &job, &cut)?;
     // The model was made with these; a job file that was edited since does not change it.
@@ -78,7 +92,7 @@ pub fn predict(args: &PredictArgs) -> Result<Exit, Failure> {
     }
     session::settle(&mut job, &loaded, &manifest)?;
     if cut.workers() != workers {
-        return Err(Failure::new(Exit::State, format!("{} holds a cut of other workers", args.state.display())));
+        return Err(Failure::new(Exit::State, format!("{} holds a cut of other workers", dir.display())));
     }
     let data = input(args, &job, &manifest.columns, &state)?;
     let columns = collect(&job, &loaded, &cut, &data)?;

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Examples for the help.
 pub const EXAMPLES: &str = "\
@@ -23,6 +24,8 @@ Examples:
 
 Exit codes: 0 done, 2 usage or job file, 3 data, 4 plugin refused, 5 plugin failed while
 running, 6 state folder, 7 network or cluster, 130 interrupted, with a cut.";
+
+const PATIENCE_FOR_THE_ATTEMPT_BEFORE: Duration = Duration::from_secs(600);
 
 /// The flags that change a job.
 #[derive(Args, Clone, Debug, Default)]
@@ -84,6 +87,11 @@ pub enum InterruptArg {
 impl JobArgs {
     /// The job that the file and these flags mean together.
     pub fn job(&self) -> Result<Job, Failure> {
+        Ok(config::read(&self.file, &self.overrides()?)?)
+    }
+
+    /// What these flags change about the file.
+    pub fn overrides(&self) -> Result<Overrides, Failure> {
         let mut o = Overrides::default();
         for typed in &self.set {
             o.set(typed)?;
@@ -96,7 +104,7 @@ impl JobArgs {
         o.flag("--skip-bad-rows", "data.skip_bad_rows", self.skip_bad_rows);
         o.flag("--interrupt", "limits.interrupt", self.interrupt.map(name_of));
         o.flag("--step-deadline", "limits.step_deadline", self.step_deadline.as_ref());
-        Ok(config::read(&self.file, &o)?)
+        Ok(o)
     }
 
     /// The file and the flags as they were typed: without them, a resumed run would be another job.
@@ -156,6 +164,9 @@ pub struct RunArgs {
     /// Print one JSON object a line on standard output, and nothing else
     #[arg(long)]
     pub json: bool,
+    /// End with a cut when the process of this id, which started this one, is gone
+    #[arg(long, value_name = "PID", hide = true)]
+    pub with_parent: Option<u32>,
 }
 
 /// What the engine is asked to do.
@@ -172,12 +183,18 @@ pub struct Request<'a> {
     pub sink: &'a mut dyn Sink,
     /// Set when a person asks the run to end.
     pub cancel: Arc<AtomicBool>,
+    /// How long to wait for a state folder that another process still holds.
+    pub patience: Duration,
 }
 
 /// Runs `args` on `engine`, which sends all events but the last; that one is the summary that it answers with.
 pub fn run(args: &RunArgs, engine: impl FnOnce(Request<'_>) -> Result<Summary, Failure>) -> Result<Exit, Failure> {
     let mut sink = sinks::for_terminal(args.json);
-    run_with(args, sink.as_mut(), interrupt::flag_on_signal()?, engine)
+    let cancel = interrupt::flag_on_signal()?;
+    if let Some(parent) = args.with_parent {
+        interrupt::flag_without_parent(parent, cancel.clone());
+    }
+    run_with(args, sink.as_mut(), cancel, engine)
 }
 
 fn run_with(
@@ -195,7 +212,10 @@ fn run_with(
             return Err(Failure::new(Exit::Usage, message));
         }
     }
-    let summary = engine(Request { job, state: state.clone(), resume: args.resume, fresh: args.fresh, sink, cancel })?;
+    // An attempt of a job whose coordinator was killed may follow one that is still writing its cut.
+    let patience = args.with_parent.map_or(Duration::ZERO, |_| PATIENCE_FOR_THE_ATTEMPT_BEFORE);
+    let (resume, fresh) = (args.resume, args.fresh);
+    let summary = engine(Request { job, state: state.clone(), resume, fresh, sink, cancel, patience })?;
     let written =
         args.report.as_ref().map(|path| report::write(path, &summary).map_err(|e| Failure::unwritten(path, &e)));
     let status = summary.status;
@@ -219,7 +239,6 @@ mod tests {
     use super::*;
     use crate::job::{Consistency, Interrupt, Model};
     use crate::sinks::JsonLines;
-    use std::time::Duration;
 
     const JOB: &str = "[job]\nname = \"x\"\nplugin = \"mlr\"\n[data]\ntrain = \"a.csv\"\n[clock]\nmax = 1\n";
 

@@ -126,13 +126,16 @@ pub fn parse_plugin(typed: &str, base: &Path) -> Result<PluginRef, String> {
         Some((name, revision)) => (name, Some(revision)),
         None => (typed, None),
     };
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) {
         return Err(format!("is {typed:?}, expected a name, name@revision, blake3:DIGEST, or a path to a .wasm file"));
     }
-    match revision.map(str::parse) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match revision {
         None => Ok(PluginRef::Name(name.to_owned())),
-        Some(Ok(revision)) => Ok(PluginRef::NameRev(name.to_owned(), revision)),
-        Some(Err(_)) => Err(format!("is {typed:?}, expected a whole number after `@`")),
+        Some(rev) if !rev.is_empty() && rev.chars().all(plain) => {
+            Ok(PluginRef::NameRev(name.to_owned(), rev.to_owned()))
+        }
+        Some(_) => Err(format!("is {typed:?}, expected a revision's number or a tag after `@`")),
     }
 }
 

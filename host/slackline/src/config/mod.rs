@@ -6,13 +6,15 @@
 mod echo;
 pub mod error;
 mod job_file;
-mod section;
+mod render;
+pub(crate) mod section;
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(crate) mod tree;
 
 pub use echo::echo;
 pub use error::{ConfigError, Place};
+pub use render::render;
 
 use crate::job::{Job, PluginRef};
 use std::path::{Path, PathBuf};
@@ -66,6 +68,17 @@ pub fn param(flag: &str, typed: &str) -> Result<(String, serde_json::Value), Con
 
 /// Reads a job file and what the command line changes about it.
 pub fn read(path: &Path, overrides: &Overrides) -> Result<Job, ConfigError> {
+    let (root, base) = overlaid(path, overrides)?;
+    job_file::job(&root, &base)
+}
+
+/// Reads a job from `text`. `file` is for messages; relative paths start at `base`.
+pub fn parse(file: &Path, text: &str, base: &Path, overrides: &Overrides) -> Result<Job, ConfigError> {
+    job_file::job(&overlay(Node::parse(file, text)?, overrides)?, base)
+}
+
+/// A job file with the command line laid over it, and where its relative paths start.
+fn overlaid(path: &Path, overrides: &Overrides) -> Result<(Node, PathBuf), ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|e| {
         ConfigError::new(Place::File(path.to_owned()), format!("the job file cannot be read: {e}"))
             .hint("the first argument is the path of a job file, such as job.toml")
@@ -74,12 +87,10 @@ pub fn read(path: &Path, overrides: &Overrides) -> Result<Job, ConfigError> {
         Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
         _ => PathBuf::from("."),
     };
-    parse(path, &text, &base, overrides)
+    Ok((overlay(Node::parse(path, &text)?, overrides)?, base))
 }
 
-/// Reads a job from `text`. `file` is for messages; relative paths start at `base`.
-pub fn parse(file: &Path, text: &str, base: &Path, overrides: &Overrides) -> Result<Job, ConfigError> {
-    let mut root = Node::parse(file, text)?;
+fn overlay(mut root: Node, overrides: &Overrides) -> Result<Node, ConfigError> {
     for (flag, key, value) in &overrides.entries {
         let path: Vec<&str> = key.split('.').map(str::trim).collect();
         root.set(&path, Node::from_flag(flag, value))?;
@@ -93,5 +104,5 @@ pub fn parse(file: &Path, text: &str, base: &Path, overrides: &Overrides) -> Res
     {
         root.remove(&["consistency", "staleness"]);
     }
-    job_file::job(&root, base)
+    Ok(root)
 }

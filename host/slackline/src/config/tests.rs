@@ -114,7 +114,7 @@ fn plugins_are_named_four_ways() {
     let digest = "ab".repeat(32);
     for (typed, want) in [
         ("lda", PluginRef::Name("lda".into())),
-        ("lda@3", PluginRef::NameRev("lda".into(), 3)),
+        ("lda@3", PluginRef::NameRev("lda".into(), "3".into())),
         (&format!("blake3:{digest}"), PluginRef::Digest(digest.clone())),
         ("mine.wasm", PluginRef::Path("base/mine.wasm".into())),
         ("../x/mine.wasm", PluginRef::Path("base/../x/mine.wasm".into())),
@@ -164,7 +164,7 @@ fn errors_name_line_key_and_remedy() {
     check(job, "plugin = \"mlr\"\nworkers = 0", &["`job.workers` is 0", "at least 1"]);
     check(job, "plugin = \"mlr\"\nseed = -1", &["`job.seed` is -1", "0 or more"]);
     check(job, "plugin = 3", &["job.toml:3", "`job.plugin` is 3", "text in quotes"]);
-    check(job, "plugin = \"a@b\"", &["a@b", "whole number after `@`"]);
+    check(job, "plugin = \"a@\"", &["a@", "a tag after `@`"]);
     check(job, "plugin = \"blake3:12\"", &["64 hexadecimal"]);
     check(job, "plugin = \"no way\"", &["a name, name@revision"]);
     check(job, "", &["`plugin` is missing in [job]", "add `plugin"]);

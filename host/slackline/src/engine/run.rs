@@ -421,5 +421,5 @@ fn log_event(line: LogLine) -> Event {
         Level::Warn => "warn",
         Level::Error => "error",
     };
-    Event::Log { worker: line.worker, level, line: line.line }
+    Event::Log { worker: line.worker, level: level.into(), line: line.line }
 }

@@ -108,7 +108,7 @@ mod tests {
         }));
         sink.event(&Event::Clock { clock: 0, metrics: [("ll".to_owned(), -8.5)].into(), seconds: 0.25 });
         sink.event(&Event::Cut { clock: 1, bytes: 2048, seconds: 0.001 });
-        sink.event(&Event::Log { worker: 1, level: "warn", line: "careful".into() });
+        sink.event(&Event::Log { worker: 1, level: "warn".into(), line: "careful".into() });
         sink.event(&Event::Done(Box::new(Summary {
             clocks: 1,
             seconds: 0.5,
